@@ -1,0 +1,19 @@
+//! What is a system? Guarded commands over typed variables, as plain data.
+//!
+//! Every front end produces a [`System`]; every executor consumes one. Nothing here knows a source
+//! language or a search. The way through the crate: [`types`] → [`expr`] → [`system`] → [`layout`].
+
+#![forbid(unsafe_code)]
+
+pub mod expr;
+pub mod layout;
+pub mod system;
+pub mod types;
+
+pub use expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
+pub use layout::{Address, Layout, Slot, Stride};
+pub use system::{
+    Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind, System,
+    TempId, Var, VarId,
+};
+pub use types::{EnumId, Enumeration, Scalar, Type};

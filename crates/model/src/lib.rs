@@ -1,0 +1,60 @@
+//! What are the successors of a state?
+//!
+//! [`Model`] is the one interface between systems and searches. [`interp`] is the meaning of an
+//! [`plimsoll_ir::System`]; [`jit`] is the same, fast, and must agree successor by successor.
+
+pub mod successors;
+
+pub use successors::{Step, Successors};
+
+/// A transition system whose states are vectors of 32-bit words.
+///
+/// Implement it for your own Rust types to check them; states must be normalised (equal states are
+/// equal words).
+pub trait Model: Sync {
+    /// Words per state, at least one.
+    fn width(&self) -> usize;
+
+    /// No state has more successors than this (faults counted).
+    fn most_successors(&self) -> usize;
+
+    /// Appends the initial states; their steps carry the number of the start command.
+    fn initial(&self, out: &mut Successors);
+
+    /// Appends the successors of `state`, always in the same order.
+    fn successors(&self, state: &[u32], out: &mut Successors);
+
+    /// The first property that `state` violates (or, for a goal, reaches), by number.
+    fn violated(&self, state: &[u32]) -> Option<u32> {
+        let _ = state;
+        None
+    }
+
+    /// Is a state without successors a proper end rather than a deadlock?
+    fn accepts_end(&self, state: &[u32]) -> bool {
+        let _ = state;
+        false
+    }
+
+    /// What counts as a deadlock, and where faults lead.
+    fn conventions(&self) -> Conventions {
+        Conventions::default()
+    }
+
+    /// May the two steps be swapped wherever both are enabled, neither disabling the other?
+    fn independent(&self, one: Step, other: Step) -> bool {
+        let _ = (one, other);
+        false
+    }
+}
+
+/// Choices in which modelling languages differ and searches must follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Conventions {
+    /// A state whose only successor is itself counts as deadlocked too.
+    pub stuttering_is_deadlock: bool,
+    /// No state counts as deadlocked.
+    pub deadlock_is_fine: bool,
+    /// When the search goes on after faults, all of them lead to one error state (else to none).
+    pub faults_absorb: bool,
+}

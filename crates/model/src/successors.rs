@@ -1,0 +1,134 @@
+//! The buffer that executors write successors into: contiguous states of fixed width, and their steps.
+
+/// What led to a successor: the number of a command instance, and whether it went wrong.
+///
+/// Instances are numbered in order of commands, then of choices, from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Step(pub u32);
+
+impl Step {
+    /// The command went wrong: the state beside this step means nothing.
+    pub const FAULT: u32 = 1 << 31;
+    /// An assertion failed on the way; the state is a proper successor all the same.
+    pub const VIOLATION: u32 = 1 << 30;
+    /// Instances must be numbered below this.
+    pub const LIMIT: u32 = 1 << 30;
+
+    pub fn instance(self) -> u32 {
+        self.0 & (Self::LIMIT - 1)
+    }
+
+    pub fn is_fault(self) -> bool {
+        self.0 & Self::FAULT != 0
+    }
+
+    pub fn is_violation(self) -> bool {
+        self.0 & Self::VIOLATION != 0
+    }
+
+    /// Neither a fault nor a violation?
+    pub fn is_plain(self) -> bool {
+        self.0 < Self::LIMIT
+    }
+}
+
+/// Successors of one or several states, appended one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Successors {
+    width: usize,
+    len: usize,
+    /// Always holds a whole number of states, at least `len`; what lies beyond `len` is scratch.
+    states: Vec<u32>,
+    steps: Vec<u32>,
+}
+
+impl Successors {
+    pub fn new(width: usize) -> Successors {
+        assert!(width > 0, "states have at least one word");
+        Successors { width, ..Successors::default() }
+    }
+
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Keeps only the first `len` entries.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Makes room for `count` more entries; afterwards that many can be written without allocation.
+    pub fn reserve(&mut self, count: usize) {
+        let wanted = self.len + count;
+        if self.steps.len() < wanted {
+            self.steps.resize(wanted, 0);
+            self.states.resize(wanted * self.width, 0);
+        }
+    }
+
+    pub fn push(&mut self, state: &[u32], step: Step) {
+        assert_eq!(state.len(), self.width);
+        if self.steps.len() == self.len {
+            self.reserve(self.len.max(16));
+        }
+        self.states[self.len * self.width..][..self.width].copy_from_slice(state);
+        self.steps[self.len] = step.0;
+        self.len += 1;
+    }
+
+    pub fn state(&self, index: usize) -> &[u32] {
+        assert!(index < self.len);
+        &self.states[index * self.width..][..self.width]
+    }
+
+    pub fn state_mut(&mut self, index: usize) -> &mut [u32] {
+        assert!(index < self.len);
+        &mut self.states[index * self.width..][..self.width]
+    }
+
+    pub fn step(&self, index: usize) -> Step {
+        assert!(index < self.len);
+        Step(self.steps[index])
+    }
+
+    /// All states, end to end.
+    pub fn states(&self) -> &[u32] {
+        &self.states[..self.len * self.width]
+    }
+
+    pub fn steps(&self) -> &[u32] {
+        &self.steps[..self.len]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&[u32], Step)> {
+        self.states().chunks_exact(self.width).zip(self.steps().iter().map(|&step| Step(step)))
+    }
+
+    /// The free space behind the entries, for executors that write many at once: states and steps.
+    pub fn spare(&mut self) -> (&mut [u32], &mut [u32]) {
+        (&mut self.states[self.len * self.width..], &mut self.steps[self.len..])
+    }
+
+    /// Declares that `count` entries were written into [`Successors::spare`].
+    pub fn commit(&mut self, count: usize) {
+        assert!(self.len + count <= self.steps.len(), "more entries than were reserved");
+        self.len += count;
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        (self.states.capacity() + self.steps.capacity()) * size_of::<u32>()
+    }
+}
