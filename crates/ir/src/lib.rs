@@ -6,14 +6,18 @@
 #![forbid(unsafe_code)]
 
 pub mod expr;
+pub mod instances;
 pub mod layout;
 pub mod system;
 pub mod types;
+pub mod verify;
 
 pub use expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
+pub use instances::Instances;
 pub use layout::{Address, Layout, Slot, Stride};
 pub use system::{
     Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind, System,
     TempId, Var, VarId,
 };
 pub use types::{EnumId, Enumeration, Scalar, Type};
+pub use verify::{Flaw, verify};
