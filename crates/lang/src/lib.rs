@@ -1,1 +1,132 @@
-//! placeholder
+//! A model file becomes an [`plimsoll_ir::System`] (or, for explicit graphs, an [`Lts`]).
+//!
+//! [`load`] reads a file, guesses its language and dispatches to the front end; what is wrong with the
+//! text comes back as [`Diagnostic`]s with spans. Front ends never panic on any input.
+
+#![forbid(unsafe_code)]
+
+pub mod aut;
+pub mod diagnostic;
+pub mod dve;
+mod file;
+
+pub use aut::{AutWriter, Lts};
+pub use diagnostic::{Diagnostic, Severity, Source, Span};
+pub use file::LoadError;
+use plimsoll_ir::{Property, PropertyKind, System};
+use std::path::Path;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    Dve,
+    Aut,
+    Promela,
+    Murphi,
+}
+
+impl Language {
+    /// The language that a file extension stands for.
+    pub fn of_extension(extension: &str) -> Option<Language> {
+        Some(match extension.to_ascii_lowercase().as_str() {
+            "dve" => Language::Dve,
+            "aut" => Language::Aut,
+            "pml" | "pm" | "prom" | "promela" | "spin" => Language::Promela,
+            "m" | "murphi" => Language::Murphi,
+            _ => return None,
+        })
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Language::Dve => "DVE",
+            Language::Aut => "AUT",
+            Language::Promela => "Promela",
+            Language::Murphi => "Murphi",
+        }
+    }
+}
+
+/// What a store of a value that does not fit does, in languages that leave it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Overflow {
+    /// Keeps the low bits.
+    #[default]
+    Wrap,
+    /// Is an error of the model.
+    Error,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Overrides the guess from the extension.
+    pub language: Option<Language>,
+    pub overflow: Overflow,
+    /// Leaves out the property process of a model with an LTL property, instead of refusing it.
+    pub ignore_property: bool,
+}
+
+/// A model, ready to be checked.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The text, for messages; empty for graphs, which are read as a stream.
+    pub source: Source,
+    pub language: Language,
+    pub model: LoadedModel,
+    pub warnings: Vec<Diagnostic>,
+}
+
+#[derive(Debug)]
+pub enum LoadedModel {
+    System { system: System, symbols: Symbols },
+    Graph(Lts),
+}
+
+/// Names of the source language, kept to understand expressions given later.
+#[derive(Clone, Debug)]
+pub enum Symbols {
+    Dve(dve::Symbols),
+}
+
+impl Loaded {
+    /// Parses an expression in the language of the model as a property, for example for `--find`.
+    pub fn property(&self, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
+        match &self.model {
+            LoadedModel::System { symbols: Symbols::Dve(symbols), .. } => dve::property(symbols, text, kind),
+            LoadedModel::Graph(_) => Err(vec![Diagnostic::general("a graph has no variables to speak about")]),
+        }
+    }
+}
+
+/// Loads a model file.
+pub fn load(path: impl AsRef<Path>, options: &Options) -> Result<Loaded, LoadError> {
+    let path = path.as_ref();
+    let language = file::language_of(path, options)?;
+    if language == Language::Aut {
+        let graph = file::read_graph(path)?;
+        let source = Source { name: path.display().to_string(), text: String::new() };
+        return Ok(Loaded { source, language, model: LoadedModel::Graph(graph), warnings: Vec::new() });
+    }
+    load_text(file::read_text(path)?, language, options)
+}
+
+/// Loads a model from text.
+pub fn load_text(source: Source, language: Language, options: &Options) -> Result<Loaded, LoadError> {
+    if language != Language::Aut && source.text.trim().is_empty() {
+        return Err(LoadError::Empty { name: source.name });
+    }
+    let result = match language {
+        Language::Dve => dve::load(&source, options).map(|(system, symbols, warnings)| {
+            (LoadedModel::System { system, symbols: Symbols::Dve(symbols) }, warnings)
+        }),
+        Language::Aut => {
+            let graph = aut::read(source.text.as_bytes())
+                .map_err(|error| LoadError::Graph { name: source.name.clone(), error })?;
+            Ok((LoadedModel::Graph(graph), Vec::new()))
+        }
+        Language::Promela | Language::Murphi => return Err(LoadError::Unsupported { name: source.name, language }),
+    };
+    match result {
+        Ok((model, warnings)) => Ok(Loaded { source, language, model, warnings }),
+        Err(diagnostics) => Err(LoadError::Diagnostics { source, diagnostics }),
+    }
+}
