@@ -8,6 +8,8 @@
 pub mod expr;
 pub mod instances;
 pub mod layout;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
 pub mod system;
 pub mod types;
 pub mod verify;

@@ -1,0 +1,35 @@
+use super::*;
+use crate::verify::verify;
+
+#[test]
+fn random_systems_are_verified_and_repeatable() {
+    for size in [Size::SMALL, Size::MEDIUM, Size::LARGE] {
+        for seed in 0..400 {
+            let system = random_system(seed, size);
+            assert_eq!(verify(&system), Ok(()), "seed {seed}");
+            assert_eq!(system, random_system(seed, size));
+        }
+    }
+}
+
+#[test]
+fn every_construct_turns_up() {
+    let systems: Vec<System> = (0..300).map(|seed| random_system(seed, Size::MEDIUM)).collect();
+    let text = format!("{systems:?}");
+    let names = "Neg Not BitNot Add Sub Mul Div Rem BitAnd BitOr BitXor Shl Shr Eq Ne Lt Le Gt Ge And Or Const( Read( \
+        Unary( Binary( Select( Wrap{ Var( Temp( Field( Index( Assign{ Copy{ Reset( If{ Block( Loop{ Break(0) Break(1) \
+        Assert{ Fault( Discard Trap Control Receive Send Invariant Goal Never Stuck{accepted:None \
+        Stuck{accepted:Some Stuttering Vanish Absorb exclusive:Some Record( Array{ names:Some";
+    let text = text.replace(' ', "");
+    for name in names.split_whitespace() {
+        assert!(text.contains(name), "{name}");
+    }
+    let commands = || systems.iter().flat_map(|system| &system.commands);
+    assert!(commands().any(|command| command.at.len() == 2));
+    assert!(commands().any(|command| command.at.is_empty() && command.choices.len() == 2));
+    assert!(commands().any(|command| command.rank > 0));
+    assert!(commands().any(|command| !command.prelude.is_empty()));
+    assert!(commands().any(|command| command.temps.iter().any(|(_, ty)| ty.as_scalar().is_none())));
+    assert!(systems.iter().any(|system| system.starts.len() > 1));
+    assert!(systems.iter().any(|system| system.processes.is_empty()));
+}
