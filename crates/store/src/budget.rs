@@ -1,0 +1,146 @@
+//! Who may use how much memory.
+//!
+//! A [`Budget`] is divided into [`Grant`]s once, before the search. A grant has a cap of its own, and all
+//! grants of a budget draw on one pool, so that what one structure does not need another may use; the
+//! sum never exceeds the pool. A structure asks *before* it allocates, and a refusal is an answer the
+//! search turns into a verdict.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The whole of the memory a run may use.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    pool: Arc<Pool>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    total: u64,
+    used: AtomicU64,
+    accounts: Mutex<Vec<Arc<Account>>>,
+}
+
+#[derive(Debug)]
+struct Account {
+    name: String,
+    cap: u64,
+    used: AtomicU64,
+    peak: AtomicU64,
+}
+
+/// The right to use up to `cap` bytes, as long as the pool has them.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    pool: Arc<Pool>,
+    account: Arc<Account>,
+}
+
+/// One line of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub cap_bytes: u64,
+    pub used_bytes: u64,
+    pub peak_bytes: u64,
+}
+
+impl Budget {
+    pub fn new(total_bytes: u64) -> Budget {
+        let pool = Pool { total: total_bytes, used: AtomicU64::new(0), accounts: Mutex::new(Vec::new()) };
+        Budget { pool: Arc::new(pool) }
+    }
+
+    /// A grant of at most `cap_bytes`; the pool's size is a cap as well.
+    pub fn grant(&self, name: impl Into<String>, cap_bytes: u64) -> Grant {
+        let cap = cap_bytes.min(self.pool.total);
+        let account = Arc::new(Account { name: name.into(), cap, used: AtomicU64::new(0), peak: AtomicU64::new(0) });
+        self.pool.accounts.lock().expect("no panic while held").push(account.clone());
+        Grant { pool: self.pool.clone(), account }
+    }
+
+    pub fn total_bytes(&self) -> u64 {
+        self.pool.total
+    }
+
+    pub fn used_bytes(&self) -> u64 {
+        self.pool.used.load(Ordering::Relaxed)
+    }
+
+    /// Every grant: what it was allowed, what it holds now, and what it held at most.
+    pub fn ledger(&self) -> Vec<Entry> {
+        let accounts = self.pool.accounts.lock().expect("no panic while held");
+        accounts
+            .iter()
+            .map(|account| Entry {
+                name: account.name.clone(),
+                cap_bytes: account.cap,
+                used_bytes: account.used.load(Ordering::Relaxed),
+                peak_bytes: account.peak.load(Ordering::Relaxed),
+            })
+            .collect()
+    }
+}
+
+impl Grant {
+    /// A grant nobody limits, for tests and for callers without a budget.
+    pub fn unlimited() -> Grant {
+        Budget::new(u64::MAX).grant("unlimited", u64::MAX)
+    }
+
+    /// Takes `bytes` from the pool, or refuses and takes nothing.
+    #[must_use]
+    pub fn take(&self, bytes: u64) -> bool {
+        let add = |used: u64, cap: u64| used.checked_add(bytes).filter(|&sum| sum <= cap);
+        let relaxed = Ordering::Relaxed;
+        let account = &self.account;
+        let Ok(before) = account.used.fetch_update(relaxed, relaxed, |used| add(used, account.cap)) else {
+            return false;
+        };
+        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total)).is_err() {
+            account.used.fetch_sub(bytes, relaxed);
+            return false;
+        }
+        account.peak.fetch_max(before + bytes, relaxed);
+        true
+    }
+
+    /// Returns `bytes` that were taken.
+    pub fn give_back(&self, bytes: u64) {
+        let before = self.account.used.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(before >= bytes, "{}: gave back more than it took", self.account.name);
+        self.pool.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// What could be taken right now.
+    pub fn left_bytes(&self) -> u64 {
+        let own = self.account.cap - self.used_bytes();
+        own.min(self.pool.total - self.pool.used.load(Ordering::Relaxed))
+    }
+
+    pub fn used_bytes(&self) -> u64 {
+        self.account.used.load(Ordering::Relaxed)
+    }
+
+    pub fn cap_bytes(&self) -> u64 {
+        self.account.cap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_the_cap_nor_the_pool_is_exceeded() {
+        let budget = Budget::new(100);
+        let (one, two) = (budget.grant("one", 60), budget.grant("two", 1000));
+        assert!(one.take(60) && !one.take(1));
+        assert!(!two.take(41) && two.take(40) && !two.take(1));
+        one.give_back(10);
+        assert!(two.take(10));
+        assert_eq!((budget.used_bytes(), one.left_bytes(), two.left_bytes()), (100, 0, 0));
+        let ledger = budget.ledger();
+        assert_eq!((ledger[0].used_bytes, ledger[0].peak_bytes, ledger[1].cap_bytes), (50, 60, 100));
+    }
+}

@@ -1,0 +1,72 @@
+//! Hashing of state words: multiply, fold, repeat. Fixed for ever, so that files written by one run can
+//! be read by another.
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
+const LAST: u64 = 0x8A91_A6D4_0BF4_2040 | 1;
+
+/// Hash of a short vector of words.
+#[inline(always)]
+pub fn words(key: &[u32]) -> u64 {
+    let mut hash = SEED;
+    let mut chunks = key.chunks_exact(4);
+    for four in &mut chunks {
+        let low = four[0] as u64 | (four[1] as u64) << 32;
+        let high = four[2] as u64 | (four[3] as u64) << 32;
+        hash = fold(hash ^ low, ODD ^ high);
+    }
+    match *chunks.remainder() {
+        [] => {}
+        [a] => hash = fold(hash ^ a as u64, ODD),
+        [a, b] => hash = fold(hash ^ (a as u64 | (b as u64) << 32), ODD),
+        [a, b, c] => hash = fold(hash ^ (a as u64 | (b as u64) << 32), ODD ^ (c as u64) << 17),
+        _ => unreachable!("the remainder of chunks of four"),
+    }
+    fold(hash ^ SEED, LAST)
+}
+
+/// Hash of two words.
+#[inline(always)]
+pub fn pair(key: u64) -> u64 {
+    fold(fold(key ^ SEED, ODD) ^ key, LAST)
+}
+
+/// Maps a hash to `0..count`, monotonically: larger hashes never come before smaller ones, and a larger
+/// `count` never moves a hash down. Tables that grow in place rely on both.
+#[inline(always)]
+pub fn scale(hash: u64, count: usize) -> usize {
+    (hash as u128 * count as u128 >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_keys_spread_evenly() {
+        let mut buckets = [0u32; 256];
+        let mut wide = [0u32; 256];
+        for a in 0..256u32 {
+            for b in 0..256u32 {
+                buckets[scale(pair((a as u64) << 32 | b as u64), 256)] += 1;
+                wide[scale(words(&[a, 0, b, 7, 1]), 256)] += 1;
+            }
+        }
+        for count in buckets.iter().chain(&wide) {
+            assert!((156..=356).contains(count), "a bucket of {count} where 256 are expected");
+        }
+    }
+
+    #[test]
+    fn scaling_is_monotone() {
+        for hash in (0..64).map(|bit| 1u64 << bit).chain([u64::MAX, SEED]) {
+            assert!(scale(hash, 10) <= scale(hash, 13) && scale(hash, 13) < 13);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Memory that grows in place: one mapping reserved up front, of which a growing prefix is used.
+//!
+//! Growing never moves or copies, so a table can spread its entries within itself. Bytes count against
+//! the grant when the prefix grows, before they are touched. Large regions ask for huge pages, which
+//! saves address-translation misses on random access; small ones refuse them, so that a small model
+//! does not pay two mebibytes per table.
+
+use crate::budget::Grant;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+const PAGE: usize = 4096;
+const HUGE: usize = 2 << 20;
+/// From this size on a region uses huge pages and grows by whole ones.
+const LARGE: usize = 8 << 20;
+
+/// A zero-filled block of memory with room to grow.
+#[derive(Debug)]
+pub struct Region {
+    /// Start of the usable part, aligned to a huge page.
+    base: *mut u8,
+    used: usize,
+    reserved: usize,
+    map: *mut core::ffi::c_void,
+    map_len: usize,
+    grant: Grant,
+}
+
+// SAFETY: the region owns its mapping; access goes through atomics or `&mut self`.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// An empty region that can grow as far as its grant's cap.
+    pub fn new(grant: Grant) -> Region {
+        // A limit on address space (`ulimit -v`) may forbid the whole reservation: halve until it fits.
+        let mut wanted = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).clamp(PAGE, 1 << 44);
+        loop {
+            let map_len = wanted.next_multiple_of(HUGE) + HUGE;
+            let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+            // SAFETY: a fresh anonymous mapping at an address of the kernel's choice.
+            match unsafe { mmap_anonymous(std::ptr::null_mut(), map_len, protection, flags) } {
+                Ok(map) => {
+                    let base = (map as usize).next_multiple_of(HUGE) as *mut u8;
+                    // SAFETY: advice on our own mapping; it changes no contents. Failure is harmless.
+                    let _ = unsafe { madvise(map, map_len, Advice::LinuxNoHugepage) };
+                    return Region { base, used: 0, reserved: map_len - HUGE, map, map_len, grant };
+                }
+                Err(_) if wanted > PAGE => wanted = (wanted / 2).max(PAGE),
+                Err(_) => {
+                    let base = std::ptr::without_provenance_mut(HUGE);
+                    return Region { base, used: 0, reserved: 0, map: std::ptr::null_mut(), map_len: 0, grant };
+                }
+            }
+        }
+    }
+
+    /// Bytes in use, which is what the grant was charged.
+    pub fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// Grows to at least `bytes`; false (and unchanged) if the grant or the reservation has no room.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let unit = if bytes >= LARGE { HUGE } else { PAGE };
+        let wanted = bytes.next_multiple_of(unit);
+        if wanted <= self.used {
+            return true;
+        }
+        if wanted > self.reserved || !self.grant.take((wanted - self.used) as u64) {
+            return false;
+        }
+        if wanted >= LARGE {
+            // SAFETY: advice on a prefix of our own mapping. Failure only costs speed.
+            let _ = unsafe { madvise(self.base.cast(), wanted, Advice::LinuxHugepage) };
+        }
+        self.used = wanted;
+        true
+    }
+
+    /// Sets everything to zero by giving the pages back to the system.
+    pub fn zero(&mut self) {
+        if self.used > 0 {
+            // SAFETY: private anonymous pages of our own mapping read as zero afterwards.
+            let done = unsafe { madvise(self.base.cast(), self.used, Advice::LinuxDontNeed) };
+            if done.is_err() {
+                self.bytes_mut().fill(0);
+            }
+        }
+    }
+
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: `used` bytes are mapped, zero-initialised and aligned; atomics allow shared writes.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.used / 4) }
+    }
+
+    pub fn pairs(&self) -> &[AtomicU64] {
+        // SAFETY: as in `words`.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.used / 8) }
+    }
+
+    pub fn words_mut(&mut self) -> &mut [u32] {
+        // SAFETY: as in `words`, and `&mut self` excludes all others.
+        unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.used / 4) }
+    }
+
+    pub fn pairs_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as in `words_mut`.
+        unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.used / 8) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `words_mut`.
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.used) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.grant.give_back(self.used as u64);
+        if self.map_len > 0 {
+            // SAFETY: our own mapping, unmapped once.
+            let _ = unsafe { munmap(self.map, self.map_len) };
+        }
+    }
+}
+
+/// Asks the processor to fetch the cache line that holds `slot`.
+#[inline(always)]
+pub fn prefetch<T>(slot: &T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching any address is allowed; this one is a valid reference.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(slot).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slot;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+
+    #[test]
+    fn growth_keeps_contents_and_stays_within_the_grant() {
+        let budget = Budget::new(64 << 10);
+        let mut region = Region::new(budget.grant("r", 64 << 10));
+        assert!(region.grow(5000));
+        assert_eq!((region.bytes(), budget.used_bytes()), (8192, 8192));
+        region.words_mut()[2047] = 7;
+        assert!(region.grow(60_000) && !region.grow(70_000));
+        assert_eq!((region.words_mut()[2047], region.words_mut()[2048]), (7, 0));
+        region.zero();
+        assert_eq!(region.words_mut()[2047], 0);
+        drop(region);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+}
