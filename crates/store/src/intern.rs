@@ -132,7 +132,7 @@ impl Intern {
         if wanted > 1 << 30 {
             return Err(Full);
         }
-        let lines = (wanted * 100 / LOAD_PERCENT).div_ceil(LINE);
+        let lines = (wanted * 100).div_ceil(LOAD_PERCENT * LINE);
         let ready = self.vectors.grow(wanted * self.stride * 4)
             && (lines <= self.lines || self.index.grow((lines + SLACK) * LINE * 4));
         if !ready {

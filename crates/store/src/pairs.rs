@@ -57,7 +57,7 @@ impl Pairs {
     /// Makes sure that `count` more keys fit, growing if need be.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         let wanted = self.len() + count;
-        if wanted <= self.lines * LINE / 100 * LOAD_PERCENT {
+        if wanted <= self.lines * LINE * LOAD_PERCENT / 100 {
             return Ok(());
         }
         let least = (wanted * 100 / LOAD_PERCENT).div_ceil(LINE) + LINE;
