@@ -3,8 +3,13 @@
 //! [`Model`] is the one interface between systems and searches. [`interp`] is the meaning of an
 //! [`plimsoll_ir::System`]; [`jit`] is the same, fast, and must agree successor by successor.
 
+mod chain;
+pub mod interp;
+mod order;
 pub mod successors;
 
+pub use interp::{Explanation, Interp, Problem};
+pub use order::count_instances;
 pub use successors::{Step, Successors};
 
 /// A transition system whose states are vectors of 32-bit words.
@@ -15,7 +20,7 @@ pub trait Model: Sync {
     /// Words per state, at least one.
     fn width(&self) -> usize;
 
-    /// No state has more successors than this (faults counted).
+    /// No state has more successors than this (faults counted), unless atomic chains multiply them.
     fn most_successors(&self) -> usize;
 
     /// Appends the initial states; their steps carry the number of the start command.
@@ -23,6 +28,12 @@ pub trait Model: Sync {
 
     /// Appends the successors of `state`, always in the same order.
     fn successors(&self, state: &[u32], out: &mut Successors);
+
+    /// The steps and states on the way to the `number`-th successor of `state`, which comes last. There is
+    /// more than one only where an atomic chain hides states.
+    fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
+        one_step(self, state, number)
+    }
 
     /// The first property that `state` violates (or, for a goal, reaches), by number.
     fn violated(&self, state: &[u32]) -> Option<u32> {
@@ -57,4 +68,11 @@ pub struct Conventions {
     pub deadlock_is_fine: bool,
     /// When the search goes on after faults, all of them lead to one error state (else to none).
     pub faults_absorb: bool,
+}
+
+/// The path to a successor where no chain hides states.
+fn one_step(model: &(impl Model + ?Sized), state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
+    let mut out = Successors::new(model.width());
+    model.successors(state, &mut out);
+    vec![(out.step(number), out.state(number).to_vec())]
 }

@@ -1,0 +1,337 @@
+//! The semantics of a [`System`], written to be read.
+//!
+//! The successors of a state are found rank by rank, and within a rank command by command and choice by
+//! choice (the last choice fastest). An instance whose processes stand where it says, whose prelude runs
+//! through and whose guard is true has one successor: what its body makes of a copy of the state. A fault
+//! anywhere in it gives an entry marked as such. The native executor must agree entry by entry.
+
+mod link;
+mod run;
+
+use plimsoll_ir::{Choice, Command, Deadlock, Faults, Layout, ProcessId, Property, PropertyKind, Slot, System};
+
+use crate::chain::Chain;
+use crate::order::{Order, choice_values};
+use crate::{Conventions, Model, Step, Successors};
+use link::{Expr, Linker, Place, Stmt};
+use run::{Fault, Machine, Stop};
+
+/// Executes a system by walking its expressions and statements.
+pub struct Interp {
+    system: System,
+    layout: Layout,
+    /// Where each process keeps its control location.
+    locations: Vec<Slot>,
+    commands: Program,
+    starts: Program,
+    properties: Vec<Check>,
+    /// Accepts states without successors as proper ends.
+    accepted: Option<Expr>,
+    chain: Option<Chain>,
+}
+
+/// A list of commands, linked and ordered.
+struct Program {
+    order: Order,
+    codes: Vec<Code>,
+}
+
+/// One command with its places resolved.
+struct Code {
+    at: Vec<(ProcessId, u32)>,
+    temp_words: usize,
+    choices: Vec<Choice>,
+    /// The temporaries that hold the choices.
+    chosen: Vec<Place>,
+    prelude: Vec<Stmt>,
+    guard: Expr,
+    body: Vec<Stmt>,
+}
+
+/// One property with its places resolved.
+struct Check {
+    temp_words: usize,
+    prelude: Vec<Stmt>,
+    expr: Expr,
+    wanted: bool,
+}
+
+/// What a person should know about a step that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    pub problem: Problem,
+    pub message: String,
+    /// The variable or part of one that was involved, as a person would write it.
+    pub place: Option<String>,
+}
+
+/// What went wrong in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// An assertion was false.
+    Assertion,
+    /// An array index was out of bounds.
+    Index,
+    /// Division or remainder by zero.
+    Division,
+    /// A value did not fit the variable it was assigned to.
+    Range,
+    /// A loop did not end in time.
+    Loop,
+    /// The model itself says that something is wrong.
+    Stated,
+    /// An atomic chain did not end.
+    Chain,
+}
+
+impl Interp {
+    /// Prepares a verified system for execution.
+    pub fn new(system: System) -> Interp {
+        let layout = Layout::of_system(&system);
+        let slot_of =
+            |var: plimsoll_ir::VarId| layout.address(var.index(), &system.vars[var.index()].ty, &[]).slot(&[]);
+        Interp {
+            locations: system.processes.iter().map(|process| slot_of(process.location)).collect(),
+            commands: Program::link(&system, &layout, &system.commands),
+            starts: Program::link(&system, &layout, &system.starts),
+            properties: system.properties.iter().map(|property| Check::link(&system, &layout, property)).collect(),
+            accepted: match &system.deadlock {
+                Deadlock::Stuck { accepted: Some(expr) } => Some(Linker::new(&system, &layout, &[]).expr(expr)),
+                _ => None,
+            },
+            chain: system.exclusive.map(|var| Chain { scalar: slot_of(var) }),
+            layout,
+            system,
+        }
+    }
+
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What went wrong in a step from `state`; `None` if nothing does.
+    pub fn explain(&self, state: &[u32], step: Step) -> Option<Explanation> {
+        let Some(_) = self.chain else {
+            return self.explain_instance(&self.commands, state, step.instance());
+        };
+        let mut out = Successors::new(self.width());
+        self.successors(state, &mut out);
+        let number = out.steps().iter().position(|&other| other == step.0)?;
+        let mut before = state.to_vec();
+        for (step, after) in self.path(state, number) {
+            if !step.is_plain() {
+                let endless = || Explanation::new(Problem::Chain, "the atomic chain does not end".into(), None);
+                let found = self.explain_instance(&self.commands, &before, step.instance());
+                return Some(found.unwrap_or_else(endless));
+            }
+            before = after;
+        }
+        None
+    }
+
+    /// What went wrong in a start command; `None` if nothing does.
+    pub fn explain_initial(&self, step: Step) -> Option<Explanation> {
+        self.explain_instance(&self.starts, &self.system.base_state(&self.layout), step.instance())
+    }
+
+    fn explain_instance(&self, program: &Program, state: &[u32], instance: u32) -> Option<Explanation> {
+        let (command, number) = program.order.locate(instance)?;
+        let mut machine = Machine::new(state);
+        match program.codes[command].fire(&mut machine, number) {
+            Err(Stop::Fault(fault)) => Some(Explanation::of(&fault)),
+            Err(Stop::Discard) | Ok(false) => None,
+            Ok(true) => machine.failed.map(|message| Explanation::new(Problem::Assertion, message.to_string(), None)),
+        }
+    }
+
+    /// The successors of `state` under a list of commands, atomic chains not yet followed.
+    fn expand(&self, program: &Program, state: &[u32], out: &mut Successors) {
+        assert_eq!(state.len(), self.width(), "a state has the width of its model");
+        let before = out.len();
+        let mut machine = Machine::new(state);
+        for section in &program.order.sections {
+            for group in &section.groups {
+                let location = group.process.map_or(0, |process| self.location(process, state));
+                for &command in group.lists.get(location as usize).into_iter().flatten() {
+                    self.run_command(program, command, state, &mut machine, out);
+                }
+            }
+            if out.len() > before {
+                return;
+            }
+        }
+    }
+
+    /// Tries every instance of a command. `machine` holds a copy of `state` and does so again afterwards.
+    fn run_command<'a>(
+        &'a self,
+        program: &'a Program,
+        command: usize,
+        state: &[u32],
+        machine: &mut Machine<'a>,
+        out: &mut Successors,
+    ) {
+        let code = &program.codes[command];
+        if code.at.iter().any(|&(process, location)| self.location(process, state) != location) {
+            return;
+        }
+        for number in 0..program.order.instances(command) {
+            let instance = program.order.first_instance(command) + number;
+            match code.fire(machine, number) {
+                Ok(true) if machine.failed.is_some() => out.push(&machine.state, Step(instance | Step::VIOLATION)),
+                Ok(true) => out.push(&machine.state, Step(instance)),
+                Err(Stop::Fault(_)) => out.push(state, Step(instance | Step::FAULT)),
+                Ok(false) | Err(Stop::Discard) => {}
+            }
+            machine.state.copy_from_slice(state);
+        }
+    }
+
+    fn location(&self, process: ProcessId, state: &[u32]) -> u32 {
+        self.locations[process.index()].load(state)
+    }
+}
+
+impl Code {
+    fn link(system: &System, layout: &Layout, command: &Command) -> Code {
+        let linker = Linker::new(system, layout, &command.temps);
+        Code {
+            at: command.at.clone(),
+            temp_words: linker.temp_words(),
+            choices: command.choices.clone(),
+            chosen: command.choices.iter().map(|choice| linker.place(&choice.temp.into())).collect(),
+            prelude: linker.stmts(&command.prelude),
+            guard: linker.expr(&command.guard),
+            body: linker.stmts(&command.body),
+        }
+    }
+
+    /// Runs the `number`-th instance on the machine's state. Is it enabled? If so, the machine holds the successor.
+    fn fire<'a>(&'a self, machine: &mut Machine<'a>, number: u32) -> Result<bool, Stop<'a>> {
+        machine.begin(self.temp_words);
+        for (place, value) in self.chosen.iter().zip(choice_values(&self.choices, number)) {
+            machine.choose(place, value);
+        }
+        machine.run(&self.prelude)?;
+        if !machine.truth(&self.guard)? {
+            return Ok(false);
+        }
+        machine.run(&self.body)?;
+        Ok(true)
+    }
+}
+
+impl Program {
+    fn link(system: &System, layout: &Layout, commands: &[Command]) -> Program {
+        let codes = commands.iter().map(|command| Code::link(system, layout, command)).collect();
+        Program { order: Order::of(commands), codes }
+    }
+}
+
+impl Check {
+    fn link(system: &System, layout: &Layout, property: &Property) -> Check {
+        let linker = Linker::new(system, layout, &property.temps);
+        Check {
+            temp_words: linker.temp_words(),
+            prelude: linker.stmts(&property.prelude),
+            expr: linker.expr(&property.expr),
+            wanted: property.kind == PropertyKind::Invariant,
+        }
+    }
+
+    /// Anything but a clean evaluation to the wanted truth counts as a violation.
+    fn is_violated<'a>(&'a self, machine: &mut Machine<'a>) -> bool {
+        machine.begin(self.temp_words);
+        let truth = match machine.run(&self.prelude) {
+            Ok(_) => machine.truth(&self.expr),
+            Err(stop) => Err(stop),
+        };
+        machine.failed.is_some() || truth != Ok(self.wanted)
+    }
+}
+
+impl Model for Interp {
+    fn width(&self) -> usize {
+        self.layout.words()
+    }
+
+    fn most_successors(&self) -> usize {
+        self.commands.order.most_successors()
+    }
+
+    fn initial(&self, out: &mut Successors) {
+        let base = self.system.base_state(&self.layout);
+        if self.system.starts.is_empty() {
+            out.push(&base, Step(0));
+        } else {
+            self.expand(&self.starts, &base, out);
+        }
+    }
+
+    fn successors(&self, state: &[u32], out: &mut Successors) {
+        let raw = |state: &[u32], out: &mut Successors| self.expand(&self.commands, state, out);
+        match &self.chain {
+            Some(chain) => chain.successors(raw, state, out),
+            None => raw(state, out),
+        }
+    }
+
+    fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
+        let raw = |state: &[u32], out: &mut Successors| self.expand(&self.commands, state, out);
+        match &self.chain {
+            Some(chain) => chain.path(raw, state, number).expect("the successor exists"),
+            None => crate::one_step(self, state, number),
+        }
+    }
+
+    fn violated(&self, state: &[u32]) -> Option<u32> {
+        let mut machine = Machine::new(state);
+        self.properties.iter().position(|check| check.is_violated(&mut machine)).map(|number| number as u32)
+    }
+
+    /// A fault while evaluating means that the state is not accepted.
+    fn accepts_end(&self, state: &[u32]) -> bool {
+        self.accepted.as_ref().is_some_and(|expr| Machine::new(state).truth(expr) == Ok(true))
+    }
+
+    fn conventions(&self) -> Conventions {
+        conventions(&self.system)
+    }
+}
+
+/// The conventions of a system.
+pub(crate) fn conventions(system: &System) -> Conventions {
+    Conventions {
+        stuttering_is_deadlock: system.deadlock == Deadlock::Stuttering,
+        deadlock_is_fine: system.deadlock == Deadlock::Never,
+        faults_absorb: system.faults == Faults::Absorb,
+    }
+}
+
+impl Explanation {
+    fn new(problem: Problem, message: String, place: Option<&str>) -> Explanation {
+        Explanation { problem, message, place: place.map(str::to_string) }
+    }
+
+    fn of(fault: &Fault) -> Explanation {
+        match fault {
+            Fault::Index { place, index, len } => {
+                let message = format!("index {index} is out of bounds in {place} (length {len})");
+                Explanation::new(Problem::Index, message, Some(place))
+            }
+            Fault::DivisionByZero => Explanation::new(Problem::Division, "division by zero".into(), None),
+            Fault::OutOfRange { place, value, scalar } => {
+                let message = format!("{value} does not fit {place}, which holds {} to {}", scalar.low, scalar.high);
+                Explanation::new(Problem::Range, message, Some(place))
+            }
+            Fault::LoopLimit(limit) => {
+                Explanation::new(Problem::Loop, format!("the loop did not end within {limit} rounds"), None)
+            }
+            Fault::Stated(message) => Explanation::new(Problem::Stated, message.to_string(), None),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Places resolved against a layout, once, so that running a command needs no look-up of types.
+//!
+//! The linked trees mirror those of the intermediate representation node by node; only places differ.
+
+use plimsoll_ir::{self as ir, BinOp, Layout, Narrow, Root, Scalar, Stride, System, Type, UnOp};
+
+/// What a place lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    State,
+    Temps,
+}
+
+#[derive(Debug)]
+pub(super) struct Place {
+    pub memory: Memory,
+    /// The bit it starts at when all indices are zero.
+    pub bit: u32,
+    pub indices: Vec<(Expr, Stride)>,
+    /// At most 32, or a multiple of 32.
+    pub bits: u32,
+    /// Its range, if it is a scalar.
+    pub scalar: Option<Scalar>,
+    /// How a person would write it.
+    pub name: Box<str>,
+}
+
+#[derive(Debug)]
+pub(super) enum Expr {
+    Const(i64),
+    Read(Place),
+    Unary(UnOp, Box<Expr>),
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    Select(Box<[Expr; 3]>),
+    Wrap { bits: u8, signed: bool, value: Box<Expr> },
+}
+
+#[derive(Debug)]
+pub(super) enum Stmt {
+    Assign { to: Place, value: Expr, narrow: Narrow },
+    Copy { to: Place, from: Place },
+    Reset(Place),
+    If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
+    Block(Vec<Stmt>),
+    Loop { limit: u32, body: Vec<Stmt> },
+    Break(u32),
+    Assert { condition: Expr, message: String },
+    Fault(String),
+    Discard,
+}
+
+/// Resolves the places of one command or property, which has its own temporaries.
+pub(super) struct Linker<'a> {
+    system: &'a System,
+    layout: &'a Layout,
+    temps: &'a [(String, Type)],
+    temp_layout: Layout,
+}
+
+impl<'a> Linker<'a> {
+    pub fn new(system: &'a System, layout: &'a Layout, temps: &'a [(String, Type)]) -> Linker<'a> {
+        Linker { system, layout, temps, temp_layout: Layout::of_temps(temps) }
+    }
+
+    pub fn temp_words(&self) -> usize {
+        self.temp_layout.words()
+    }
+
+    pub fn place(&self, place: &ir::Place) -> Place {
+        let address = self.system.resolve(self.layout, (&self.temp_layout, self.temps), place);
+        Place {
+            memory: match place.root {
+                Root::Var(_) => Memory::State,
+                Root::Temp(_) => Memory::Temps,
+            },
+            bit: address.bit,
+            indices: place.indices().map(|index| self.expr(index)).zip(address.strides).collect(),
+            bits: address.bits,
+            scalar: address.ty.as_scalar(),
+            name: self.name(place).into(),
+        }
+    }
+
+    pub fn expr(&self, expr: &ir::Expr) -> Expr {
+        let boxed = |expr: &ir::Expr| Box::new(self.expr(expr));
+        match expr {
+            ir::Expr::Const(value) => Expr::Const(*value),
+            ir::Expr::Read(place) => Expr::Read(self.place(place)),
+            ir::Expr::Unary(op, value) => Expr::Unary(*op, boxed(value)),
+            ir::Expr::Binary(op, left, right) => Expr::Binary(*op, boxed(left), boxed(right)),
+            ir::Expr::Select(condition, then, otherwise) => {
+                Expr::Select(Box::new([self.expr(condition), self.expr(then), self.expr(otherwise)]))
+            }
+            ir::Expr::Wrap { bits, signed, value } => Expr::Wrap { bits: *bits, signed: *signed, value: boxed(value) },
+        }
+    }
+
+    pub fn stmts(&self, stmts: &[ir::Stmt]) -> Vec<Stmt> {
+        stmts.iter().map(|stmt| self.stmt(stmt)).collect()
+    }
+
+    fn stmt(&self, stmt: &ir::Stmt) -> Stmt {
+        match stmt {
+            ir::Stmt::Assign { to, value, narrow } => {
+                Stmt::Assign { to: self.place(to), value: self.expr(value), narrow: *narrow }
+            }
+            ir::Stmt::Copy { to, from } => Stmt::Copy { to: self.place(to), from: self.place(from) },
+            ir::Stmt::Reset(place) => Stmt::Reset(self.place(place)),
+            ir::Stmt::If { condition, then, otherwise } => {
+                Stmt::If { condition: self.expr(condition), then: self.stmts(then), otherwise: self.stmts(otherwise) }
+            }
+            ir::Stmt::Block(body) => Stmt::Block(self.stmts(body)),
+            ir::Stmt::Loop { limit, body } => Stmt::Loop { limit: *limit, body: self.stmts(body) },
+            ir::Stmt::Break(depth) => Stmt::Break(*depth),
+            ir::Stmt::Assert { condition, message } => {
+                Stmt::Assert { condition: self.expr(condition), message: message.clone() }
+            }
+            ir::Stmt::Fault(message) => Stmt::Fault(message.clone()),
+            ir::Stmt::Discard => Stmt::Discard,
+        }
+    }
+
+    /// The place in words: fields by name, constant indices as numbers, others as dots.
+    fn name(&self, place: &ir::Place) -> String {
+        let (mut name, mut ty) = match place.root {
+            Root::Var(var) => (self.system.vars[var.index()].name.clone(), &self.system.vars[var.index()].ty),
+            Root::Temp(temp) => (self.temps[temp.index()].0.clone(), &self.temps[temp.index()].1),
+        };
+        for access in &place.path {
+            match (access, ty) {
+                (ir::Access::Field(field), Type::Record(fields)) => {
+                    name += &format!(".{}", fields[*field as usize].0);
+                    ty = &fields[*field as usize].1;
+                }
+                (ir::Access::Index(index), Type::Array { element, .. }) => {
+                    match index {
+                        ir::Expr::Const(value) => name += &format!("[{value}]"),
+                        _ => name += "[..]",
+                    }
+                    ty = element;
+                }
+                _ => unreachable!("verified: paths fit their types"),
+            }
+        }
+        name
+    }
+}

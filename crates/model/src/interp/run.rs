@@ -1,0 +1,213 @@
+//! The meaning of expressions and statements.
+//!
+//! A [`Machine`] holds one state under construction and the temporaries of one command instance.
+//! Evaluating may stop early: with a fault, or because the instance turns out not to be enabled.
+
+use plimsoll_ir::expr::wrap;
+use plimsoll_ir::{BinOp, Narrow, Scalar, Slot};
+
+use super::link::{Expr, Memory, Place, Stmt};
+
+/// Why a command went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault<'a> {
+    Index { place: &'a str, index: i64, len: u32 },
+    DivisionByZero,
+    OutOfRange { place: &'a str, value: i64, scalar: Scalar },
+    LoopLimit(u32),
+    Stated(&'a str),
+}
+
+/// Why evaluation stopped early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop<'a> {
+    Fault(Box<Fault<'a>>),
+    /// There is no successor.
+    Discard,
+}
+
+impl<'a> From<Fault<'a>> for Stop<'a> {
+    fn from(fault: Fault<'a>) -> Stop<'a> {
+        Stop::Fault(Box::new(fault))
+    }
+}
+
+/// Where to go after a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    /// Leave this many enclosing blocks or loops beside the innermost one.
+    Break(u32),
+}
+
+pub(super) struct Machine<'a> {
+    /// Equal to the source state until a body writes to it.
+    pub state: Vec<u32>,
+    pub temps: Vec<u32>,
+    /// The message of the first assertion that failed.
+    pub failed: Option<&'a str>,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(state: &[u32]) -> Machine<'a> {
+        Machine { state: state.to_vec(), temps: Vec::new(), failed: None }
+    }
+
+    /// Forgets the temporaries and failures of an earlier instance.
+    pub fn begin(&mut self, temp_words: usize) {
+        self.temps.clear();
+        self.temps.resize(temp_words, 0);
+        self.failed = None;
+    }
+
+    /// Sets the temporary that holds a choice.
+    pub fn choose(&mut self, temp: &Place, value: i64) {
+        let scalar = temp.scalar.expect("verified: choices are scalars");
+        slot(temp.bit, temp.bits).store(&mut self.temps, scalar.encode(value));
+    }
+
+    pub fn eval(&self, expr: &'a Expr) -> Result<i64, Stop<'a>> {
+        Ok(match expr {
+            Expr::Const(value) => *value,
+            Expr::Read(place) => self.read(place)?,
+            Expr::Unary(op, value) => op.apply(self.eval(value)?),
+            Expr::Binary(BinOp::And, left, right) => (self.truth(left)? && self.truth(right)?) as i64,
+            Expr::Binary(BinOp::Or, left, right) => (self.truth(left)? || self.truth(right)?) as i64,
+            Expr::Binary(op, left, right) => {
+                op.apply(self.eval(left)?, self.eval(right)?).ok_or(Fault::DivisionByZero)?
+            }
+            Expr::Select(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                self.eval(if self.truth(condition)? { then } else { otherwise })?
+            }
+            Expr::Wrap { bits, signed, value } => wrap(*bits, *signed, self.eval(value)?),
+        })
+    }
+
+    pub fn truth(&self, expr: &'a Expr) -> Result<bool, Stop<'a>> {
+        Ok(self.eval(expr)? != 0)
+    }
+
+    /// Runs statements in order until one leaves.
+    pub fn run(&mut self, stmts: &'a [Stmt]) -> Result<Flow, Stop<'a>> {
+        for stmt in stmts {
+            if let Flow::Break(depth) = self.step(stmt)? {
+                return Ok(Flow::Break(depth));
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn step(&mut self, stmt: &'a Stmt) -> Result<Flow, Stop<'a>> {
+        match stmt {
+            Stmt::Assign { to, value, narrow } => self.assign(to, self.eval(value)?, *narrow)?,
+            Stmt::Copy { to, from } => self.copy(to, from)?,
+            Stmt::Reset(place) => self.reset(place)?,
+            Stmt::If { condition, then, otherwise } => {
+                let branch = if self.truth(condition)? { then } else { otherwise };
+                return self.run(branch);
+            }
+            Stmt::Block(body) => return Ok(leave(self.run(body)?)),
+            Stmt::Loop { limit, body } => return self.repeat(*limit, body),
+            Stmt::Break(depth) => return Ok(Flow::Break(*depth)),
+            Stmt::Assert { condition, message } => {
+                if !self.truth(condition)? {
+                    self.failed.get_or_insert(message);
+                }
+            }
+            Stmt::Fault(message) => return Err(Fault::Stated(message).into()),
+            Stmt::Discard => return Err(Stop::Discard),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn repeat(&mut self, limit: u32, body: &'a [Stmt]) -> Result<Flow, Stop<'a>> {
+        for _ in 0..limit {
+            if let Flow::Break(depth) = self.run(body)? {
+                return Ok(leave(Flow::Break(depth)));
+            }
+        }
+        Err(Fault::LoopLimit(limit).into())
+    }
+
+    fn assign(&mut self, to: &'a Place, value: i64, narrow: Narrow) -> Result<(), Stop<'a>> {
+        let scalar = to.scalar.expect("verified: only scalars are assigned");
+        let bit = self.first_bit(to)?;
+        if narrow == Narrow::Trap && !scalar.contains(value) {
+            return Err(Fault::OutOfRange { place: &to.name, value, scalar }.into());
+        }
+        slot(bit, to.bits).store(self.memory_mut(to.memory), scalar.encode(value));
+        Ok(())
+    }
+
+    fn copy(&mut self, to: &'a Place, from: &'a Place) -> Result<(), Stop<'a>> {
+        let (target, source) = (self.first_bit(to)?, self.first_bit(from)?);
+        if to.bits <= 32 {
+            let raw = slot(source, from.bits).load(self.memory(from.memory));
+            slot(target, to.bits).store(self.memory_mut(to.memory), raw);
+        } else {
+            for offset in 0..to.bits / 32 {
+                let word = self.memory(from.memory)[(source / 32 + offset) as usize];
+                self.memory_mut(to.memory)[(target / 32 + offset) as usize] = word;
+            }
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self, place: &'a Place) -> Result<(), Stop<'a>> {
+        let bit = self.first_bit(place)?;
+        let memory = self.memory_mut(place.memory);
+        if place.bits <= 32 {
+            slot(bit, place.bits).store(memory, 0);
+        } else {
+            memory[(bit / 32) as usize..][..(place.bits / 32) as usize].fill(0);
+        }
+        Ok(())
+    }
+
+    fn read(&self, place: &'a Place) -> Result<i64, Stop<'a>> {
+        let scalar = place.scalar.expect("verified: only scalars are read");
+        let bit = self.first_bit(place)?;
+        Ok(scalar.decode(slot(bit, place.bits).load(self.memory(place.memory))))
+    }
+
+    /// Where a place starts, its indices evaluated and checked.
+    fn first_bit(&self, place: &'a Place) -> Result<u32, Stop<'a>> {
+        let mut bit = place.bit;
+        for (expr, stride) in &place.indices {
+            let index = self.eval(expr)?;
+            if index < 0 || index >= stride.len as i64 {
+                return Err(Fault::Index { place: &place.name, index, len: stride.len }.into());
+            }
+            bit += index as u32 * stride.bits;
+        }
+        Ok(bit)
+    }
+
+    fn memory(&self, memory: Memory) -> &[u32] {
+        match memory {
+            Memory::State => &self.state,
+            Memory::Temps => &self.temps,
+        }
+    }
+
+    fn memory_mut(&mut self, memory: Memory) -> &mut [u32] {
+        match memory {
+            Memory::State => &mut self.state,
+            Memory::Temps => &mut self.temps,
+        }
+    }
+}
+
+/// The slot of a place of at most 32 bits.
+fn slot(bit: u32, bits: u32) -> Slot {
+    Slot { word: bit / 32, shift: bit % 32, bits }
+}
+
+/// What a break means outside the block or loop that it leaves first.
+fn leave(flow: Flow) -> Flow {
+    match flow {
+        Flow::Next | Flow::Break(0) => Flow::Next,
+        Flow::Break(depth) => Flow::Break(depth - 1),
+    }
+}

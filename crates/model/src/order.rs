@@ -1,0 +1,157 @@
+//! In which order commands are tried, and how their instances are numbered.
+//!
+//! Both executors follow this one table, so "the k-th successor" means the same in each: by rank, then
+//! by command, then by choices with the last one fastest. Commands are grouped by the process that
+//! moves and the location it moves from; in a state only one list of each group can be enabled.
+
+use plimsoll_ir::{Choice, Command, ProcessId};
+
+use crate::Step;
+
+/// Neighbouring commands of one process (or of none), listed by the location they start from.
+pub(crate) struct Group {
+    pub process: Option<ProcessId>,
+    /// Indices of commands by location; a single list if there is no process.
+    pub lists: Vec<Vec<usize>>,
+}
+
+/// All commands of one rank. A later section counts only where no earlier one has a successor.
+pub(crate) struct Section {
+    rank: u8,
+    pub groups: Vec<Group>,
+}
+
+pub(crate) struct Order {
+    /// By increasing rank.
+    pub sections: Vec<Section>,
+    /// The number of each command's first instance, and at the end the number of all instances.
+    first: Vec<u32>,
+}
+
+impl Order {
+    pub fn of(commands: &[Command]) -> Order {
+        let mut sections: Vec<Section> = Vec::new();
+        for (index, command) in commands.iter().enumerate() {
+            let section = match sections.iter().position(|section| section.rank == command.rank) {
+                Some(found) => &mut sections[found],
+                None => {
+                    sections.push(Section { rank: command.rank, groups: Vec::new() });
+                    sections.last_mut().unwrap()
+                }
+            };
+            if section.groups.last().is_none_or(|group| group.process != command.process()) {
+                section.groups.push(Group { process: command.process(), lists: Vec::new() });
+            }
+            let lists = &mut section.groups.last_mut().unwrap().lists;
+            let location = command.at.first().map_or(0, |&(_, location)| location as usize);
+            lists.resize_with(lists.len().max(location + 1), Vec::new);
+            lists[location].push(index);
+        }
+        sections.sort_by_key(|section| section.rank);
+        Order { sections, first: number(commands) }
+    }
+
+    /// The number of the first instance of a command.
+    pub fn first_instance(&self, command: usize) -> u32 {
+        self.first[command]
+    }
+
+    pub fn instances(&self, command: usize) -> u32 {
+        self.first[command + 1] - self.first[command]
+    }
+
+    /// The command that an instance belongs to, and its place among that command's instances.
+    pub fn locate(&self, instance: u32) -> Option<(usize, u32)> {
+        if instance >= *self.first.last()? {
+            return None;
+        }
+        let command = self.first.partition_point(|&first| first <= instance) - 1;
+        Some((command, instance - self.first[command]))
+    }
+
+    /// No state has more successors than this.
+    pub fn most_successors(&self) -> usize {
+        let of_list = |list: &Vec<usize>| list.iter().map(|&command| self.instances(command) as usize).sum::<usize>();
+        let of_group = |group: &Group| group.lists.iter().map(of_list).max().unwrap_or(0);
+        let of_section = |section: &Section| section.groups.iter().map(of_group).sum();
+        self.sections.iter().map(of_section).max().unwrap_or(0)
+    }
+}
+
+/// How many instances a list of commands has; `None` if steps cannot number them.
+pub fn count_instances(commands: &[Command]) -> Option<u32> {
+    let total = commands.iter().try_fold(0u64, |sum, command| sum.checked_add(command.instances()?))?;
+    u32::try_from(total).ok().filter(|&total| total < Step::LIMIT)
+}
+
+/// The values of a command's choices in its `number`-th instance.
+pub(crate) fn choice_values(choices: &[Choice], number: u32) -> Vec<i64> {
+    let mut rest = number as i64;
+    let mut values: Vec<i64> = Vec::with_capacity(choices.len());
+    for choice in choices.iter().rev() {
+        let span = choice.high - choice.low + 1;
+        values.push(choice.low + rest % span);
+        rest /= span;
+    }
+    values.reverse();
+    values
+}
+
+fn number(commands: &[Command]) -> Vec<u32> {
+    assert!(count_instances(commands).is_some(), "a verified system has fewer than 2^30 command instances");
+    let mut first = vec![0u32];
+    for command in commands {
+        first.push(first.last().unwrap() + command.instances().unwrap() as u32);
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(process: Option<u32>, location: u32, rank: u8, spans: &[i64]) -> Command {
+        let mut command = Command::new("c");
+        command.rank = rank;
+        command.at = process.map(|process| (ProcessId(process), location)).into_iter().collect();
+        for &span in spans {
+            let temp = command.temp("t", plimsoll_ir::Scalar::range(0, 9));
+            command.choices.push(Choice { temp, low: 1, high: span });
+        }
+        command
+    }
+
+    #[test]
+    fn instances_are_numbered_by_command_then_choice() {
+        let commands = [command(None, 0, 0, &[]), command(None, 0, 0, &[2, 3]), command(None, 0, 0, &[0])];
+        let order = Order::of(&commands);
+        assert_eq!((0..3).map(|c| order.first_instance(c)).collect::<Vec<_>>(), [0, 1, 7]);
+        assert_eq!(order.locate(0), Some((0, 0)));
+        assert_eq!(order.locate(6), Some((1, 5)));
+        assert_eq!(order.locate(7), None);
+        let values: Vec<_> = (0..6).map(|number| choice_values(&commands[1].choices, number)).collect();
+        assert_eq!(values, [[1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3]]);
+    }
+
+    #[test]
+    fn the_bound_takes_one_location_of_each_process_and_one_rank() {
+        let commands = [
+            command(Some(0), 0, 0, &[4]),
+            command(Some(0), 1, 0, &[3]),
+            command(Some(0), 1, 0, &[3]),
+            command(Some(1), 0, 0, &[]),
+            command(None, 0, 0, &[]),
+            command(None, 0, 5, &[7]),
+        ];
+        let order = Order::of(&commands);
+        assert_eq!(order.most_successors(), 8);
+        assert_eq!(order.sections.len(), 2);
+        assert_eq!(order.sections[0].groups.len(), 3);
+    }
+
+    #[test]
+    fn too_many_instances_are_noticed() {
+        assert_eq!(count_instances(&[command(None, 0, 0, &[1 << 20, 1 << 20])]), None);
+        assert_eq!(count_instances(&[command(None, 0, 0, &[1 << 10, 1 << 10])]), Some(1 << 20));
+    }
+}
