@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod effects;
 pub mod expr;
 pub mod instances;
 pub mod layout;
@@ -13,7 +14,9 @@ pub mod random;
 pub mod system;
 pub mod types;
 pub mod verify;
+pub mod walk;
 
+pub use effects::Effects;
 pub use expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
 pub use instances::Instances;
 pub use layout::{Address, Layout, Slot, Stride};

@@ -1,0 +1,79 @@
+//! Walks over expressions and statements that report which places are touched.
+//!
+//! Recursion is as deep as the code is nested, which `verify` bounds.
+
+use crate::expr::{Expr, Place, Stmt};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    Read,
+    Write,
+}
+
+/// Reports every place that evaluating `expr` may read, those inside indices included.
+pub fn expr_places<'a>(expr: &'a Expr, visit: &mut impl FnMut(Touch, &'a Place)) {
+    match expr {
+        Expr::Const(_) => {}
+        Expr::Read(place) => place_touched(Touch::Read, place, visit),
+        Expr::Unary(_, value) | Expr::Wrap { value, .. } => expr_places(value, visit),
+        Expr::Binary(_, left, right) => {
+            expr_places(left, visit);
+            expr_places(right, visit);
+        }
+        Expr::Select(condition, then, otherwise) => {
+            expr_places(condition, visit);
+            expr_places(then, visit);
+            expr_places(otherwise, visit);
+        }
+    }
+}
+
+/// Reports every place that running `stmts` may read or write; the indices of a written place are read.
+pub fn stmt_places<'a>(stmts: &'a [Stmt], visit: &mut impl FnMut(Touch, &'a Place)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Assign { to, value, .. } => {
+                expr_places(value, visit);
+                place_touched(Touch::Write, to, visit);
+            }
+            Stmt::Copy { to, from } => {
+                place_touched(Touch::Read, from, visit);
+                place_touched(Touch::Write, to, visit);
+            }
+            Stmt::Reset(place) => place_touched(Touch::Write, place, visit),
+            Stmt::If { condition, then, otherwise } => {
+                expr_places(condition, visit);
+                stmt_places(then, visit);
+                stmt_places(otherwise, visit);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => stmt_places(body, visit),
+            Stmt::Assert { condition, .. } => expr_places(condition, visit),
+            Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
+        }
+    }
+}
+
+fn place_touched<'a>(touch: Touch, place: &'a Place, visit: &mut impl FnMut(Touch, &'a Place)) {
+    for index in place.indices() {
+        expr_places(index, visit);
+    }
+    visit(touch, place);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::{Narrow, Root};
+    use crate::system::VarId;
+
+    #[test]
+    fn indices_are_read_even_on_the_written_side() {
+        let var = |index| Place::from(VarId(index));
+        let to = var(0).index(Expr::read(var(1).index(Expr::read(VarId(2)))));
+        let body = [Stmt::Loop { limit: 1, body: vec![Stmt::assign(to, Expr::read(VarId(3)), Narrow::Trap)] }];
+        let mut seen = Vec::new();
+        stmt_places(&body, &mut |touch, place| seen.push((touch, place.root)));
+        let expected = [(Touch::Read, 3), (Touch::Read, 2), (Touch::Read, 1), (Touch::Write, 0)];
+        assert_eq!(seen, expected.map(|(touch, var)| (touch, Root::Var(VarId(var)))));
+    }
+}
