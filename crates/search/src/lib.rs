@@ -1,1 +1,18 @@
-//! placeholder
+//! In which order? Searches over a [`plimsoll_model::Model`] and a [`plimsoll_store::Chain`].
+//!
+//! A search knows no language and no strategy: what the store remembers is the store's business. It
+//! decides nothing but the order, and ends with a [`Verdict`].
+
+#![forbid(unsafe_code)]
+
+pub mod bfs;
+pub mod control;
+pub mod dfs;
+pub mod trace;
+pub mod verdict;
+
+pub use bfs::bfs;
+pub use control::{Ask, Control, Limits, Stats};
+pub use dfs::dfs;
+pub use trace::{ReplayError, Replayed, replay};
+pub use verdict::{Outcome, Trace, Verdict, Violation, What, Why};

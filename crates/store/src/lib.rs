@@ -2,12 +2,20 @@
 
 pub mod budget;
 pub mod chain;
+pub mod disk;
 pub mod hash;
 pub mod intern;
+pub mod log;
 pub mod pairs;
+pub mod queue;
 pub mod region;
+pub mod stack;
 pub mod tree;
 
 pub use budget::{Budget, Grant};
 pub use chain::{Chain, Codec, Scratch, Usage};
+pub use disk::{Spill, SpillError};
+pub use log::StepLog;
 pub use pairs::Full;
+pub use queue::{Queue, QueueError};
+pub use stack::Stack;

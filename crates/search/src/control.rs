@@ -1,0 +1,80 @@
+//! What is asked of a search, when it must end, and what it counts.
+
+use crate::verdict::Why;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What counts as wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    pub deadlocks: bool,
+    /// Faults and failed assertions.
+    pub errors: bool,
+    pub properties: bool,
+    /// Visit everything even after a violation; the first one is reported all the same.
+    pub keep_going: bool,
+}
+
+impl Ask {
+    pub const EVERYTHING: Ask = Ask { deadlocks: true, errors: true, properties: true, keep_going: false };
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub deadline: Option<Instant>,
+    pub states: Option<u64>,
+    pub depth: Option<u32>,
+}
+
+/// Counts, exact at any time.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Stats {
+    pub states: u64,
+    pub transitions: u64,
+    /// Breadth-first: levels with at least one state, the initial one included. Depth-first: 0.
+    pub levels: u32,
+    /// Longest way from an initial state that was followed.
+    pub depth: u32,
+    pub deadlocks: u64,
+    /// Steps that went wrong.
+    pub faults: u64,
+    /// Steps on which an assertion failed.
+    pub failed_assertions: u64,
+    /// States that violate (or reach) some property.
+    pub property_hits: u64,
+    /// States waiting to be expanded, now and at most.
+    pub frontier: u64,
+    pub widest_frontier: u64,
+}
+
+/// The strings by which a search is held.
+pub struct Control<'a> {
+    pub ask: Ask,
+    pub limits: Limits,
+    /// Set from outside to end the search at the next block of states.
+    pub stop: &'a AtomicBool,
+    /// Called now and then with the counts so far.
+    pub watch: &'a mut dyn FnMut(&Stats),
+}
+
+/// Blocks of states between two looks at the clock and two calls of `watch`.
+const BLOCKS_PER_LOOK: u32 = 32;
+
+impl Control<'_> {
+    /// Must the search end now? Called once per block, number `block`.
+    pub(crate) fn must_end(&mut self, block: u32, stats: &Stats) -> Option<Why> {
+        if self.limits.states.is_some_and(|limit| stats.states >= limit) {
+            return Some(Why::States);
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Some(Why::Interrupted);
+        }
+        if block.is_multiple_of(BLOCKS_PER_LOOK) {
+            (self.watch)(stats);
+            if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Some(Why::Time);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,65 @@
+//! What a search can say.
+
+use crate::control::Stats;
+
+/// The answer, and what was seen on the way to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    pub stats: Stats,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Every reachable state was visited and none is wrong.
+    Holds,
+    /// No state within this many steps is wrong; deeper ones were not visited.
+    HoldsToDepth(u32),
+    Violated(Violation),
+    Unknown(Why),
+}
+
+/// Something wrong, and the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub what: What,
+    pub trace: Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// The last state has no way on.
+    Deadlock,
+    /// The last step goes wrong: it leads to no state.
+    Fault,
+    /// An assertion fails during the last step.
+    Assertion,
+    /// The last state violates (or, for a goal, reaches) the property of this number.
+    Property(u32),
+}
+
+/// A path as positions: which initial state, then which successor of each state.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Trace {
+    pub positions: Vec<u32>,
+}
+
+impl Trace {
+    /// Steps after the initial state.
+    pub fn steps(&self) -> usize {
+        self.positions.len().saturating_sub(1)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    Memory,
+    /// The disk budget is used up, or the disk failed with this message.
+    Disk(String),
+    Time,
+    States,
+    /// A depth-first search met its depth limit, so states may have been missed.
+    Depth,
+    Interrupted,
+}

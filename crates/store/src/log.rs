@@ -1,0 +1,240 @@
+//! How every state of a breadth-first search was found: an append-only list of (parent, which successor).
+//!
+//! States are numbered in the order they are found, which is the order they are expanded in. So parents
+//! never decrease along the list, and an entry is the step to the next parent and the position among
+//! that parent's successors: one byte for most. Stores may then forget, and no state carries a pointer.
+
+use crate::budget::Grant;
+use crate::disk::{SLOT, Slot, Spill, SpillError};
+
+/// An entry never takes more bytes than this.
+const LONGEST: usize = 1 + 10 + 5;
+const SMALL_STEP: u64 = 7;
+const SMALL_POSITION: u32 = 31;
+
+/// The list. State numbers count from zero; the first ones are the initial states.
+#[derive(Debug)]
+pub struct StepLog {
+    chunks: Vec<Chunk>,
+    last_parent: u64,
+    len: u64,
+    grant: Grant,
+    spill: Option<Spill>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    first_number: u64,
+    /// The parent of the entry before the first.
+    parent_before: u64,
+    bytes: usize,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Ram(Box<[u8]>),
+    Disk(Slot),
+}
+
+impl StepLog {
+    pub fn new(grant: Grant, spill: Option<Spill>) -> StepLog {
+        StepLog { chunks: Vec::new(), last_parent: 0, len: 0, grant, spill }
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Records that the next state is successor number `position` of state `parent` (for an initial state:
+    /// that it is initial state number `position`; its parent is 0 and means nothing).
+    #[inline]
+    pub fn push(&mut self, parent: u64, position: u32) -> Result<(), SpillError> {
+        debug_assert!(parent >= self.last_parent);
+        if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
+            self.open_chunk()?;
+        }
+        let Some(Chunk { bytes, place: Place::Ram(buffer), .. }) = self.chunks.last_mut() else {
+            unreachable!("the last chunk is in memory")
+        };
+        *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
+        self.last_parent = parent;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// The way to state `number`: positions of successors, beginning with that of the initial state.
+    /// `initial` is the number of initial states.
+    pub fn path(&mut self, mut number: u64, initial: u64) -> Result<Vec<u32>, SpillError> {
+        let mut path = Vec::new();
+        let mut entries: Vec<(u64, u32)> = Vec::new();
+        let mut loaded = usize::MAX;
+        loop {
+            let chunk = self.chunks.partition_point(|chunk| chunk.first_number <= number) - 1;
+            if chunk != loaded {
+                self.decode_chunk(chunk, &mut entries)?;
+                loaded = chunk;
+            }
+            let (parent, position) = entries[(number - self.chunks[chunk].first_number) as usize];
+            path.push(position);
+            if number < initial {
+                path.reverse();
+                return Ok(path);
+            }
+            number = parent;
+        }
+    }
+
+    fn open_chunk(&mut self) -> Result<(), SpillError> {
+        let mut buffer = None;
+        if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut()) {
+            if let Place::Ram(bytes) = &chunk.place {
+                let slot = spill.put(bytes)?;
+                if let Place::Ram(bytes) = std::mem::replace(&mut chunk.place, Place::Disk(slot)) {
+                    buffer = Some(bytes);
+                }
+            }
+        }
+        let buffer = match buffer {
+            Some(buffer) => buffer,
+            None if self.grant.take(SLOT as u64) => vec![0; SLOT].into_boxed_slice(),
+            None => return Err(SpillError::Full),
+        };
+        let (first_number, parent_before) = (self.len, self.last_parent);
+        self.chunks.push(Chunk { first_number, parent_before, bytes: 0, place: Place::Ram(buffer) });
+        Ok(())
+    }
+
+    fn decode_chunk(&mut self, chunk: usize, entries: &mut Vec<(u64, u32)>) -> Result<(), SpillError> {
+        let Chunk { parent_before, bytes, place, .. } = &self.chunks[chunk];
+        let loaded;
+        let buffer: &[u8] = match place {
+            Place::Ram(buffer) => buffer,
+            Place::Disk(slot) => {
+                let mut buffer = vec![0; *bytes];
+                self.spill.as_mut().expect("it wrote the chunk").read(slot, &mut buffer)?;
+                loaded = buffer;
+                &loaded
+            }
+        };
+        entries.clear();
+        let (mut at, mut parent) = (0, *parent_before);
+        while at < *bytes {
+            let (step, position, taken) = decode(&buffer[at..]);
+            parent += step;
+            at += taken;
+            entries.push((parent, position));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for StepLog {
+    fn drop(&mut self) {
+        let held = self.chunks.iter().filter(|chunk| matches!(chunk.place, Place::Ram(_))).count();
+        self.grant.give_back((held * SLOT) as u64);
+    }
+}
+
+/// Writes an entry: step in the three high bits and position in the five low ones, each with an all-ones
+/// pattern for "follows in full".
+#[inline]
+fn encode(step: u64, position: u32, out: &mut [u8]) -> usize {
+    out[0] = (step.min(SMALL_STEP) as u8) << 5 | position.min(SMALL_POSITION) as u8;
+    let mut at = 1;
+    if step >= SMALL_STEP {
+        at += put_varint(step, &mut out[at..]);
+    }
+    if position >= SMALL_POSITION {
+        at += put_varint(position as u64, &mut out[at..]);
+    }
+    at
+}
+
+fn decode(bytes: &[u8]) -> (u64, u32, usize) {
+    let (mut step, mut position, mut at) = ((bytes[0] >> 5) as u64, (bytes[0] & 31) as u64, 1);
+    if step == SMALL_STEP {
+        step = take_varint(bytes, &mut at);
+    }
+    if position == SMALL_POSITION as u64 {
+        position = take_varint(bytes, &mut at);
+    }
+    (step, position as u32, at)
+}
+
+fn put_varint(mut value: u64, out: &mut [u8]) -> usize {
+    let mut at = 0;
+    while value >= 128 {
+        out[at] = value as u8 | 128;
+        value >>= 7;
+        at += 1;
+    }
+    out[at] = value as u8;
+    at + 1
+}
+
+fn take_varint(bytes: &[u8], at: &mut usize) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[*at];
+        *at += 1;
+        value |= ((byte & 127) as u64) << shift;
+        shift += 7;
+        if byte < 128 {
+            return value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::faulty::Faulty;
+
+    #[test]
+    fn paths_come_back_from_memory_and_from_disk() {
+        for spilling in [false, true] {
+            let disk = || Spill::on(Box::new(Faulty { writes_left: 9999, ..Faulty::default() }), Grant::unlimited());
+            let mut log = StepLog::new(Grant::unlimited(), spilling.then(disk));
+            let mut twin: Vec<(u64, u32)> = vec![(0, 0), (0, 1), (0, 2)];
+            let mut random = 88172645463325252u64;
+            while twin.len() < 400_000 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let step = if random % 1000 == 0 { random >> 40 & 500 } else { random >> 20 & 1 };
+                let parent = (twin[twin.len() - 1].0 + step).min(twin.len() as u64 - 1);
+                let position = if random % 777 == 0 { 1 << 20 } else { (random >> 50) as u32 & 31 };
+                twin.push((parent, position));
+            }
+            for &(parent, position) in &twin {
+                log.push(parent, position).unwrap();
+            }
+            for number in [0, 2, 3, 1000, 399_999] {
+                let mut expected = vec![];
+                let mut at = number;
+                while at >= 3 {
+                    expected.push(twin[at].1);
+                    at = twin[at].0 as usize;
+                }
+                expected.push(twin[at].1);
+                expected.reverse();
+                assert_eq!(log.path(number as u64, 3).unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn most_entries_take_one_byte() {
+        let mut buffer = [0; LONGEST];
+        assert_eq!(encode(6, 30, &mut buffer), 1);
+        for (step, position) in [(0, 0), (7, 0), (0, 31), (u64::MAX, u32::MAX), (300, 40)] {
+            let taken = encode(step, position, &mut buffer);
+            assert_eq!(decode(&buffer), (step, position, taken));
+        }
+    }
+}

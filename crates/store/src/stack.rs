@@ -1,0 +1,127 @@
+//! The stack of a depth-first search: for every state on the current path, its successors and how many
+//! of them were tried. It grows in place within its grant.
+
+use crate::budget::Grant;
+use crate::pairs::Full;
+use crate::region::Region;
+
+/// Words before the states of a frame: where the frame below starts (two words), count, cursor.
+const HEADER: usize = 4;
+const GROWTH_PERCENT: usize = 150;
+const FIRST_BYTES: usize = 64 << 10;
+
+/// A stack of frames, each a list of states to visit.
+#[derive(Debug)]
+pub struct Stack {
+    width: usize,
+    region: Region,
+    /// First word of the top frame, and the first free word.
+    frame: usize,
+    top: usize,
+    depth: usize,
+}
+
+impl Stack {
+    pub fn new(width: usize, grant: Grant) -> Stack {
+        Stack { width, region: Region::new(grant), frame: 0, top: 0, depth: 0 }
+    }
+
+    /// Number of frames.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.region.bytes()
+    }
+
+    /// Puts a frame with `states` (end to end) on top.
+    pub fn push(&mut self, states: &[u32]) -> Result<(), Full> {
+        let words = HEADER + states.len();
+        let needed = (self.top + words) * 4;
+        if needed > self.region.bytes() {
+            let comfortable = needed.max(self.region.bytes() * GROWTH_PERCENT / 100).max(FIRST_BYTES);
+            if !self.region.grow(comfortable) && !self.region.grow(needed) {
+                return Err(Full);
+            }
+        }
+        let frame = &mut self.region.words_mut()[self.top..][..words];
+        frame[0] = self.frame as u32;
+        frame[1] = (self.frame as u64 >> 32) as u32;
+        frame[2] = (states.len() / self.width) as u32;
+        frame[3] = 0;
+        frame[HEADER..].copy_from_slice(states);
+        self.frame = self.top;
+        self.top += words;
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// The next state of the top frame that was not tried yet.
+    pub fn next(&mut self, out: &mut [u32]) -> bool {
+        let (start, width) = (self.frame, self.width);
+        let words = self.region.words_mut();
+        let (count, cursor) = (words[start + 2], words[start + 3]);
+        if self.depth == 0 || cursor == count {
+            return false;
+        }
+        words[start + 3] += 1;
+        out.copy_from_slice(&words[start + HEADER + cursor as usize * width..][..width]);
+        true
+    }
+
+    /// Removes the top frame.
+    pub fn pop(&mut self) {
+        assert!(self.depth > 0);
+        self.top = self.frame;
+        self.frame = self.below(self.frame);
+        self.depth -= 1;
+    }
+
+    /// For every frame from the bottom, the position of the state last taken from it.
+    pub fn positions(&mut self) -> Vec<u32> {
+        let mut positions = Vec::with_capacity(self.depth);
+        let mut frame = self.frame;
+        for _ in 0..self.depth {
+            positions.push(self.region.words_mut()[frame + 3] - 1);
+            frame = self.below(frame);
+        }
+        positions.reverse();
+        positions
+    }
+
+    fn below(&mut self, frame: usize) -> usize {
+        let words = self.region.words_mut();
+        (words[frame] as u64 | (words[frame + 1] as u64) << 32) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+
+    #[test]
+    fn frames_come_back_in_order_with_their_positions() {
+        let mut stack = Stack::new(2, Grant::unlimited());
+        let mut state = [0; 2];
+        stack.push(&[1, 1, 2, 2, 3, 3]).unwrap();
+        assert!(stack.next(&mut state) && stack.next(&mut state));
+        assert_eq!(state, [2, 2]);
+        stack.push(&[7, 7]).unwrap();
+        assert!(stack.next(&mut state));
+        assert_eq!((state, stack.positions()), ([7, 7], vec![1, 0]));
+        assert!(!stack.next(&mut state));
+        stack.pop();
+        assert!(stack.next(&mut state) && !stack.next(&mut state));
+        assert_eq!((state, stack.depth()), ([3, 3], 1));
+    }
+
+    #[test]
+    fn a_small_grant_is_an_answer() {
+        let budget = Budget::new(256 << 10);
+        let mut stack = Stack::new(1, budget.grant("stack", u64::MAX));
+        let pushed = (0..100_000).take_while(|_| stack.push(&[1, 2, 3]).is_ok()).count();
+        assert!((8_000..10_000).contains(&pushed), "{pushed}");
+    }
+}
