@@ -12,6 +12,7 @@ pub mod layout;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod system;
+pub mod text;
 pub mod types;
 pub mod verify;
 pub mod walk;
