@@ -147,3 +147,12 @@ fn depth_is_bounded() {
     assert!(nested("(", ")").contains("too deep"));
     assert!(nested("select(", ", 1, 1)").contains("too deep"));
 }
+
+#[test]
+fn the_example_of_the_manual_is_printed_as_written() {
+    let manual = include_str!("../../../../docs/ir.md");
+    let example = manual.split("A small system:\n\n```\n").nth(1).unwrap().split("```").next().unwrap();
+    let system = parse(example).unwrap();
+    assert_eq!(verify(&system), Ok(()));
+    assert_eq!(print(&system), example.replace("deadlock", "faults vanish\ndeadlock"));
+}
