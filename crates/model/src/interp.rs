@@ -113,6 +113,14 @@ impl Interp {
         &self.layout
     }
 
+    pub(crate) fn order(&self) -> &Order {
+        &self.commands.order
+    }
+
+    pub(crate) fn chain(&self) -> Option<Chain> {
+        self.chain
+    }
+
     /// What went wrong in a step from `state`; `None` if nothing does.
     pub fn explain(&self, state: &[u32], step: Step) -> Option<Explanation> {
         let Some(_) = self.chain else {

@@ -5,10 +5,12 @@
 
 mod chain;
 pub mod interp;
+pub mod jit;
 mod order;
 pub mod successors;
 
 pub use interp::{Explanation, Interp, Problem};
+pub use jit::Jit;
 pub use order::count_instances;
 pub use successors::{Step, Successors};
 

@@ -1,0 +1,301 @@
+//! From a system to machine code: how it is divided into functions, and the functions.
+//!
+//! The time that register allocation takes grows faster than the function, so big models become several
+//! functions: one or more neighbouring groups of commands each, or a few locations of one big process.
+
+use std::sync::Mutex;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, Value, types};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Module, default_libcall_names};
+use plimsoll_ir::{Command, Expr, Layout, Place, Property, PropertyKind, Slot, Stmt, System};
+
+use super::emit::Emitter;
+use crate::order::{Group, Order};
+
+/// Expression and statement nodes per function, about.
+const FUNCTION_WEIGHT: usize = 4_000;
+/// Beyond this many nodes in all, compile time matters more than the last tenth of speed.
+const QUICK_WEIGHT: usize = 200_000;
+
+/// Appends successors: source state, room for states, room for steps; gives their number.
+pub(super) type Expand = unsafe extern "C" fn(*const u32, *mut u32, *mut u32) -> u64;
+/// Judges a state: the number of the first violated property, or -1; or 1 for an accepted end, else 0.
+pub(super) type Judge = unsafe extern "C" fn(*const u32) -> i64;
+
+/// A piece of one rank of commands.
+pub(super) enum Part {
+    Always(Expand),
+    /// By the location of a process.
+    Switch(Slot, Vec<Option<Expand>>),
+}
+
+/// All native functions of a system, and the memory that holds them.
+pub(super) struct Native {
+    /// By rank, then in order.
+    pub sections: Vec<Vec<Part>>,
+    /// Each judges some of the properties, in order.
+    pub properties: Vec<Judge>,
+    pub accepted: Option<Judge>,
+    pub code_bytes: usize,
+    _code: Code,
+}
+
+/// Owns executable memory.
+struct Code(Mutex<Option<JITModule>>);
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        if let Some(module) = self.0.get_mut().ok().and_then(Option::take) {
+            // SAFETY: the functions are reachable only through the `Native` that owns this, which is going away.
+            unsafe { module.free_memory() }
+        }
+    }
+}
+
+enum Planned {
+    Always(FuncId),
+    Switch(Slot, Vec<Option<FuncId>>),
+}
+
+pub(super) struct Compiler<'a> {
+    system: &'a System,
+    layout: &'a Layout,
+    order: &'a Order,
+    module: JITModule,
+    context: Context,
+    frontend: FunctionBuilderContext,
+    code_bytes: usize,
+}
+
+impl<'a> Compiler<'a> {
+    pub fn new(system: &'a System, layout: &'a Layout, order: &'a Order) -> Result<Compiler<'a>, String> {
+        let total: usize = system.commands.iter().map(weight_of).sum();
+        let mut flags = settings::builder();
+        let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
+        set("opt_level", if total > QUICK_WEIGHT { "none" } else { "speed" })?;
+        set("regalloc_algorithm", if total > QUICK_WEIGHT { "single_pass" } else { "backtracking" })?;
+        set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
+        set("enable_table_access_spectre_mitigation", "false")?;
+        set("enable_heap_access_spectre_mitigation", "false")?;
+        set("probestack_strategy", "inline")?;
+        set("unwind_info", "false")?;
+        let isa = cranelift_native::builder()?;
+        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())?;
+        let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
+        let context = module.make_context();
+        Ok(Compiler { system, layout, order, module, context, frontend: FunctionBuilderContext::new(), code_bytes: 0 })
+    }
+
+    pub fn compile(mut self) -> Result<Native, String> {
+        let order = self.order;
+        let sections = order.sections.iter().map(|section| self.section(&section.groups));
+        let sections = sections.collect::<Result<Vec<_>, String>>()?;
+        let properties = self.properties()?;
+        let accepted = match &self.system.deadlock {
+            plimsoll_ir::Deadlock::Stuck { accepted: Some(expr) } => Some(self.accepted(expr)?),
+            _ => None,
+        };
+        self.module.finalize_definitions().map_err(|error| error.to_string())?;
+        let module = &self.module;
+        let expand = |id: FuncId| {
+            // SAFETY: `self.expand` declared and defined this function with exactly this signature.
+            unsafe { std::mem::transmute::<*const u8, Expand>(module.get_finalized_function(id)) }
+        };
+        let judge = |id: FuncId| {
+            // SAFETY: `self.judge` declared and defined this function with exactly this signature.
+            unsafe { std::mem::transmute::<*const u8, Judge>(module.get_finalized_function(id)) }
+        };
+        let part = |planned: Planned| match planned {
+            Planned::Always(id) => Part::Always(expand(id)),
+            Planned::Switch(slot, ids) => Part::Switch(slot, ids.into_iter().map(|id| id.map(expand)).collect()),
+        };
+        Ok(Native {
+            sections: sections.into_iter().map(|parts| parts.into_iter().map(part).collect()).collect(),
+            properties: properties.into_iter().map(judge).collect(),
+            accepted: accepted.map(judge),
+            code_bytes: self.code_bytes,
+            _code: Code(Mutex::new(Some(self.module))),
+        })
+    }
+
+    /// Divides the commands of one rank into functions.
+    fn section(&mut self, groups: &[Group]) -> Result<Vec<Planned>, String> {
+        let mut parts = Vec::new();
+        let mut list: Vec<usize> = Vec::new();
+        let mut weight = 0;
+        for group in groups {
+            let own: Vec<usize> = sorted(group.lists.iter().flatten());
+            let own_weight = self.weight(&own);
+            if !list.is_empty() && weight + own_weight > FUNCTION_WEIGHT {
+                parts.push(Planned::Always(self.expand(&std::mem::take(&mut list))?));
+                weight = 0;
+            }
+            match group.process {
+                Some(_) if own_weight > FUNCTION_WEIGHT => parts.push(self.big_process(group)?),
+                _ => {
+                    for index in own {
+                        if !list.is_empty() && weight > FUNCTION_WEIGHT {
+                            parts.push(Planned::Always(self.expand(&std::mem::take(&mut list))?));
+                            weight = 0;
+                        }
+                        weight += self.weight(&[index]);
+                        list.push(index);
+                    }
+                }
+            }
+        }
+        if !list.is_empty() {
+            parts.push(Planned::Always(self.expand(&list)?));
+        }
+        Ok(parts)
+    }
+
+    /// Several functions for one process, each for some neighbouring locations.
+    fn big_process(&mut self, group: &Group) -> Result<Planned, String> {
+        let process = group.process.expect("the group has a process");
+        let var = self.system.processes[process.index()].location;
+        let slot = self.layout.address(var.index(), &self.system.vars[var.index()].ty, &[]).slot(&[]);
+        let mut functions: Vec<Option<FuncId>> = vec![None; group.lists.len()];
+        let mut pending: Vec<usize> = Vec::new();
+        for location in 0..group.lists.len() {
+            pending.push(location);
+            let next = group.lists.get(location + 1).map_or(usize::MAX, |list| self.weight(list));
+            let list = sorted(pending.iter().flat_map(|&location| &group.lists[location]));
+            if self.weight(&list).saturating_add(next) > FUNCTION_WEIGHT {
+                let id = if list.is_empty() { None } else { Some(self.expand(&list)?) };
+                pending.drain(..).for_each(|location| functions[location] = id);
+            }
+        }
+        Ok(Planned::Switch(slot, functions))
+    }
+
+    fn weight(&self, list: &[usize]) -> usize {
+        list.iter().map(|&index| weight_of(&self.system.commands[index])).sum()
+    }
+
+    fn expand(&mut self, list: &[usize]) -> Result<FuncId, String> {
+        let order = self.order;
+        self.function(3, |emitter, params| {
+            emitter.commands(order, list, (params[1], params[2]));
+        })
+    }
+
+    fn properties(&mut self) -> Result<Vec<FuncId>, String> {
+        let system = self.system;
+        let mut functions = Vec::new();
+        let mut first = 0;
+        while first < system.properties.len() {
+            let mut weight = 0;
+            let rest = system.properties[first..].iter();
+            let fits = |property: &&Property| {
+                let before = weight;
+                weight += weight_of_stmts(&property.prelude) + weight_of_expr(&property.expr);
+                before == 0 || weight <= FUNCTION_WEIGHT
+            };
+            let count = rest.take_while(fits).count();
+            functions.push(self.judge(first..first + count)?);
+            first += count;
+        }
+        Ok(functions)
+    }
+
+    fn judge(&mut self, numbers: std::ops::Range<usize>) -> Result<FuncId, String> {
+        let properties = &self.system.properties;
+        self.function(1, |emitter, _| {
+            for number in numbers {
+                let property = &properties[number];
+                let (violated, fine) = (emitter.fresh(), emitter.fresh());
+                emitter.open_scope(&property.temps, violated, violated);
+                if emitter.run(&property.prelude) {
+                    match property.kind {
+                        PropertyKind::Invariant => emitter.branch(&property.expr, fine, violated),
+                        PropertyKind::Goal => emitter.branch(&property.expr, violated, fine),
+                    }
+                }
+                emitter.b.switch_to_block(violated);
+                let number = emitter.constant(number as i64);
+                emitter.b.ins().return_(&[number.value]);
+                emitter.b.switch_to_block(fine);
+            }
+            let none = emitter.constant(-1);
+            emitter.b.ins().return_(&[none.value]);
+        })
+    }
+
+    fn accepted(&mut self, expr: &Expr) -> Result<FuncId, String> {
+        self.function(1, |emitter, _| {
+            let (yes, no) = (emitter.fresh(), emitter.fresh());
+            emitter.open_scope(&[], no, no);
+            emitter.branch(expr, yes, no);
+            for (block, answer) in [(yes, 1), (no, 0)] {
+                emitter.b.switch_to_block(block);
+                let answer = emitter.constant(answer);
+                emitter.b.ins().return_(&[answer.value]);
+            }
+        })
+    }
+
+    /// Defines a function of `count` pointers that returns a number; `emit` fills it.
+    fn function(&mut self, count: usize, emit: impl FnOnce(&mut Emitter<'a, '_>, &[Value])) -> Result<FuncId, String> {
+        let signature = &mut self.context.func.signature;
+        signature.params.resize(count, AbiParam::new(types::I64));
+        signature.returns.push(AbiParam::new(types::I64));
+        let id = self.module.declare_anonymous_function(&self.context.func.signature);
+        let id = id.map_err(|error| error.to_string())?;
+        let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
+        let (mut emitter, params) = Emitter::start(builder, self.system, self.layout);
+        emit(&mut emitter, &params);
+        emitter.b.seal_all_blocks();
+        emitter.b.finalize(self.module.target_config());
+        self.module.define_function(id, &mut self.context).map_err(|error| format!("{error:?}"))?;
+        self.code_bytes += self.context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
+        self.module.clear_context(&mut self.context);
+        Ok(id)
+    }
+}
+
+fn sorted<'i>(indices: impl Iterator<Item = &'i usize>) -> Vec<usize> {
+    let mut list: Vec<usize> = indices.copied().collect();
+    list.sort_unstable();
+    list
+}
+
+/// A measure of the code that a command will take.
+fn weight_of(command: &Command) -> usize {
+    3 + weight_of_stmts(&command.prelude) + weight_of_expr(&command.guard) + weight_of_stmts(&command.body)
+}
+
+fn weight_of_expr(expr: &Expr) -> usize {
+    1 + match expr {
+        Expr::Const(_) => 0,
+        Expr::Read(place) => weight_of_place(place),
+        Expr::Unary(_, value) | Expr::Wrap { value, .. } => weight_of_expr(value),
+        Expr::Binary(_, left, right) => weight_of_expr(left) + weight_of_expr(right),
+        Expr::Select(condition, then, otherwise) => {
+            weight_of_expr(condition) + weight_of_expr(then) + weight_of_expr(otherwise)
+        }
+    }
+}
+
+fn weight_of_place(place: &Place) -> usize {
+    place.indices().map(|index| 1 + weight_of_expr(index)).sum()
+}
+
+fn weight_of_stmts(stmts: &[Stmt]) -> usize {
+    let weight = |stmt: &Stmt| match stmt {
+        Stmt::Assign { to, value, .. } => weight_of_place(to) + weight_of_expr(value),
+        Stmt::Copy { to, from } => weight_of_place(to) + weight_of_place(from),
+        Stmt::Reset(place) => weight_of_place(place),
+        Stmt::If { condition, then, otherwise } => {
+            weight_of_expr(condition) + weight_of_stmts(then) + weight_of_stmts(otherwise)
+        }
+        Stmt::Block(body) | Stmt::Loop { body, .. } => weight_of_stmts(body),
+        Stmt::Assert { condition, .. } => weight_of_expr(condition),
+        Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => 0,
+    };
+    stmts.iter().map(|stmt| 2 + weight(stmt)).sum()
+}

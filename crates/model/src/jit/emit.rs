@@ -1,0 +1,245 @@
+//! The state of code generation for one function, and moving whole words.
+
+use cranelift_codegen::ir::{
+    AliasRegionData, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
+};
+use cranelift_frontend::{FunctionBuilder, Variable};
+use plimsoll_ir::{Layout, Scalar, System, Type};
+
+use super::known::Known;
+use super::range::Range;
+use super::stmt::Exit;
+
+/// Copies of more words than this are loops.
+const UNROLLED_WORDS: usize = 32;
+
+/// A 64-bit value and what it can be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Val {
+    pub value: Value,
+    pub range: Range,
+}
+
+/// How memory is accessed. The regions never overlap, which lets loads from the source survive stores.
+#[derive(Clone, Copy)]
+pub(super) struct Access {
+    pub source: MemFlagsData,
+    pub out: MemFlagsData,
+    pub steps: MemFlagsData,
+    pub temps: MemFlagsData,
+}
+
+/// Where a temporary lives.
+#[derive(Clone, Copy)]
+pub(super) enum Home {
+    Register(Variable, Range),
+    /// In the scope's stack slot.
+    Memory,
+}
+
+/// One command instance or property: its temporaries, and where control goes when it stops early.
+pub(super) struct Scope<'a> {
+    pub temps: &'a [(String, Type)],
+    pub layout: Layout,
+    pub homes: Vec<Home>,
+    pub slot: Option<StackSlot>,
+    pub fault: Block,
+    /// Does anything jump to the fault block?
+    pub faults: bool,
+    pub discard: Block,
+    pub exits: Vec<Exit>,
+    /// Holds the violation flag, where there are assertions.
+    pub failed: Option<Variable>,
+    /// The successor under construction, once the guard holds.
+    pub body: Option<Body>,
+}
+
+pub(super) struct Body {
+    pub out: Value,
+    pub known: Known,
+}
+
+pub(super) struct Emitter<'a, 'f> {
+    pub b: FunctionBuilder<'f>,
+    pub system: &'a System,
+    pub layout: &'a Layout,
+    pub access: Access,
+    pub source: Value,
+    pub scope: Scope<'a>,
+}
+
+impl<'a, 'f> Emitter<'a, 'f> {
+    /// Starts a function whose first parameter is the source state; gives all parameters.
+    pub fn start(mut b: FunctionBuilder<'f>, system: &'a System, layout: &'a Layout) -> (Emitter<'a, 'f>, Vec<Value>) {
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let params = b.block_params(entry).to_vec();
+        let mut region = |user_id: u32, description: &'static str| {
+            let data = AliasRegionData { user_id, description: description.into() };
+            let region = b.func.dfg.alias_regions.insert(data);
+            MemFlagsData::new().with_notrap().with_alias_region(Some(region))
+        };
+        let access = Access {
+            source: region(0, "source").with_readonly(),
+            out: region(1, "successors"),
+            steps: region(2, "steps"),
+            temps: region(3, "temporaries"),
+        };
+        let scope = Scope::empty(entry);
+        (Emitter { b, system, layout, access, source: params[0], scope }, params)
+    }
+
+    pub fn constant(&mut self, value: i64) -> Val {
+        Val { value: self.b.ins().iconst(types::I64, value), range: Range::constant(value) }
+    }
+
+    /// Continues in a new block that only the current one can jump to.
+    pub fn fresh(&mut self) -> Block {
+        self.b.create_block()
+    }
+
+    /// Goes on only if `condition` (a truth value) holds; otherwise the instance faults.
+    pub fn fault_unless(&mut self, condition: Value) {
+        let sound = self.fresh();
+        self.scope.faults = true;
+        self.b.ins().brif(condition, sound, &[], self.scope.fault, &[]);
+        self.b.switch_to_block(sound);
+    }
+
+    /// Opens a scope with all temporaries zero. Choices are set by the caller.
+    pub fn open_scope(&mut self, temps: &'a [(String, Type)], fault: Block, discard: Block) {
+        let layout = Layout::of_temps(temps);
+        let mut homes = Vec::with_capacity(temps.len());
+        let mut in_memory = false;
+        for (_, ty) in temps {
+            homes.push(match ty.as_scalar() {
+                Some(scalar) => self.register(&scalar),
+                None => {
+                    in_memory = true;
+                    Home::Memory
+                }
+            });
+        }
+        let slot = in_memory.then(|| {
+            let bytes = layout.words() as u32 * 4;
+            self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4))
+        });
+        self.scope = Scope { temps, layout, homes, slot, ..Scope::empty(fault) };
+        self.scope.discard = discard;
+        self.zero_memory_temps();
+    }
+
+    fn register(&mut self, scalar: &Scalar) -> Home {
+        let variable = self.b.declare_var(types::I64);
+        let zero = self.constant(0);
+        self.b.def_var(variable, zero.value);
+        Home::Register(variable, Range::of_temp(scalar))
+    }
+
+    fn zero_memory_temps(&mut self) {
+        let Some(slot) = self.scope.slot else { return };
+        let base = self.b.ins().stack_addr(types::I64, slot, 0);
+        for temp in 0..self.scope.temps.len() {
+            if let Home::Memory = self.scope.homes[temp] {
+                let address = self.scope.layout.address(temp, &self.scope.temps[temp].1, &[]);
+                let words = address.bits.div_ceil(32) as usize;
+                self.zero_words((base, self.access.temps), address.bit / 8, words);
+            }
+        }
+    }
+
+    /// Copies whole words between memories that are equal or do not overlap.
+    pub fn copy_words(
+        &mut self,
+        (to, to_flags): (Value, MemFlagsData),
+        to_byte: u32,
+        (from, from_flags): (Value, MemFlagsData),
+        from_byte: u32,
+        words: usize,
+    ) {
+        self.each_chunk(words, |emitter, ty, to_offset| {
+            let (target, source) = match to_offset {
+                Offset::Fixed(offset) => ((to, to_byte + offset), (from, from_byte + offset)),
+                Offset::Moving(offset) => {
+                    let target = emitter.b.ins().iadd(to, offset);
+                    let source = emitter.b.ins().iadd(from, offset);
+                    ((target, to_byte), (source, from_byte))
+                }
+            };
+            let value = emitter.b.ins().load(ty, from_flags, source.0, source.1 as i32);
+            emitter.b.ins().store(to_flags, value, target.0, target.1 as i32);
+        });
+    }
+
+    pub fn zero_words(&mut self, (to, flags): (Value, MemFlagsData), byte: u32, words: usize) {
+        self.each_chunk(words, |emitter, ty, offset| {
+            let zero = if ty == types::I8X16 {
+                let zero = emitter.b.ins().iconst(types::I8, 0);
+                emitter.b.ins().splat(types::I8X16, zero)
+            } else {
+                emitter.b.ins().iconst(ty, 0)
+            };
+            let (target, offset) = match offset {
+                Offset::Fixed(offset) => (to, byte + offset),
+                Offset::Moving(offset) => (emitter.b.ins().iadd(to, offset), byte),
+            };
+            emitter.b.ins().store(flags, zero, target, offset as i32);
+        });
+    }
+
+    /// Runs `emit` for chunks of 16, 8 and 4 bytes that cover `words` words; many words make a loop.
+    fn each_chunk(&mut self, words: usize, mut emit: impl FnMut(&mut Self, types::Type, Offset)) {
+        let bytes = words as u32 * 4;
+        let mut done = 0;
+        if words > UNROLLED_WORDS {
+            done = bytes / 16 * 16;
+            self.counted_loop(done, 16, |emitter, offset| emit(emitter, types::I8X16, Offset::Moving(offset)));
+        }
+        while done < bytes {
+            let (ty, size) = match bytes - done {
+                16.. => (types::I8X16, 16),
+                8.. => (types::I64, 8),
+                _ => (types::I32, 4),
+            };
+            emit(self, ty, Offset::Fixed(done));
+            done += size;
+        }
+    }
+
+    fn counted_loop(&mut self, end: u32, step: u32, mut body: impl FnMut(&mut Self, Value)) {
+        let (head, after) = (self.fresh(), self.fresh());
+        let counter = self.b.append_block_param(head, types::I64);
+        let zero = self.b.ins().iconst(types::I64, 0);
+        self.b.ins().jump(head, &[zero.into()]);
+        self.b.switch_to_block(head);
+        body(self, counter);
+        let next = self.b.ins().iadd_imm_s(counter, step as i64);
+        let more = self.b.ins().icmp_imm_s(cranelift_codegen::ir::condcodes::IntCC::UnsignedLessThan, next, end as i64);
+        self.b.ins().brif(more, head, &[next.into()], after, &[]);
+        self.b.switch_to_block(after);
+    }
+}
+
+/// Distance from the start of a run of words.
+enum Offset {
+    Fixed(u32),
+    Moving(Value),
+}
+
+impl Scope<'_> {
+    fn empty(fault: Block) -> Self {
+        Scope {
+            temps: &[],
+            layout: Layout::of_temps(&[]),
+            homes: Vec::new(),
+            slot: None,
+            fault,
+            faults: false,
+            discard: fault,
+            exits: Vec::new(),
+            failed: None,
+            body: None,
+        }
+    }
+}
