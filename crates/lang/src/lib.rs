@@ -84,7 +84,7 @@ pub enum LoadedModel {
 /// Names of the source language, kept to understand expressions given later.
 #[derive(Clone, Debug)]
 pub enum Symbols {
-    Dve(dve::Symbols),
+    Dve(Box<dve::Symbols>),
 }
 
 impl Loaded {
@@ -116,7 +116,7 @@ pub fn load_text(source: Source, language: Language, options: &Options) -> Resul
     }
     let result = match language {
         Language::Dve => dve::load(&source, options).map(|(system, symbols, warnings)| {
-            (LoadedModel::System { system, symbols: Symbols::Dve(symbols) }, warnings)
+            (LoadedModel::System { system, symbols: Symbols::Dve(Box::new(symbols)) }, warnings)
         }),
         Language::Aut => {
             let graph = aut::read(source.text.as_bytes())
