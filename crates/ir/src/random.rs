@@ -74,9 +74,10 @@ impl Build {
 
     fn processes(&mut self) {
         let most = self.size.processes.max(1);
-        let count = if self.draw.chance(5) { 0 } else { 1 + self.draw.below(most) };
+        let count = if self.draw.chance(5) { 0 } else { 1 + self.draw.below(most).max(self.draw.below(most)) };
         for index in 0..count as u32 {
-            let locations = self.draw.within(1, self.size.locations.max(1) as i64);
+            let fewest = if self.draw.chance(10) { 1 } else { 2 };
+            let locations = self.draw.within(fewest, self.size.locations.max(2) as i64);
             let high = if self.draw.chance(20) { 300 } else { locations - 1 };
             let owner = self.draw.chance(90).then_some(ProcessId(index));
             let location = self.system.var(format!("pc{index}"), Scalar::range(0, high), owner);
@@ -92,7 +93,7 @@ impl Build {
     fn variables(&mut self) {
         let locations: u64 = self.system.processes.iter().map(|process| process.locations.len() as u64).product();
         let mut room = self.size.states / locations.max(1);
-        for index in 0..self.draw.within(2, 7) {
+        for index in 0..self.draw.within(3, 9) {
             let ty = self.ty(2);
             let domain = domain(&ty);
             if domain > room {
@@ -211,7 +212,7 @@ impl Build {
         let mut command = Command::new(label);
         command.line = self.draw.below(100) as u32;
         command.kind = self.draw.pick(&[Kind::Control, Kind::Receive, Kind::Send, Kind::Assign, Kind::Other]);
-        if self.draw.chance(30) {
+        if self.draw.chance(40) {
             for index in 0..self.draw.within(1, 2) {
                 let temp = command.temp(format!("c{index}"), Scalar::range(-2, 9));
                 let low = self.draw.within(-2, 3);
@@ -287,12 +288,13 @@ impl Build {
                 if self.draw.chance(12) {
                     continue;
                 }
-                for _ in 0..self.draw.within(1, 2) {
+                for _ in 0..self.draw.within(1, 3) {
                     self.moving_command(ProcessId(process as u32), location);
                 }
             }
         }
-        for index in 0..self.draw.within(0, 2) {
+        let fewest = if self.system.commands.is_empty() { 2 } else { 0 };
+        for index in 0..self.draw.within(fewest, 3) {
             let command = self.frame(format!("free {index}"));
             let tail = self.release().into_iter().collect();
             let command = self.fill(command, tail);
@@ -320,7 +322,9 @@ impl Build {
         let mut forward = true;
         for &(process, location) in &command.at {
             let found = &self.system.processes[process.index()];
-            let target = self.draw.below(found.locations.len() as u64) as u32;
+            let count = found.locations.len() as u32;
+            let anywhere = self.draw.below(count as u64) as u32;
+            let target = if self.draw.chance(60) { (location + 1) % count } else { anywhere };
             forward &= target > location;
             tail.push(Stmt::assign(found.location, target as i64, Narrow::Trap));
         }

@@ -32,6 +32,13 @@ struct Spot {
     writable: bool,
 }
 
+impl Spot {
+    /// Part of the state, and free to be written?
+    fn is_state(&self) -> bool {
+        self.writable && matches!(self.root, Root::Var(_))
+    }
+}
+
 /// Draws code over a fixed set of spots; loops add counters to the temporaries.
 pub struct Code<'a> {
     draw: &'a mut Draw,
@@ -79,8 +86,8 @@ impl<'a> Code<'a> {
     /// A condition that is often true.
     pub fn guard(&mut self, depth: u32) -> Expr {
         match self.draw.below(10) {
-            0..4 => Expr::TRUE,
-            4..8 => {
+            0..5 => Expr::TRUE,
+            5..8 => {
                 let op = self.draw.pick(&[BinOp::Ne, BinOp::Lt, BinOp::Le, BinOp::Ge, BinOp::Eq, BinOp::Gt]);
                 Expr::binary(op, self.read(1), Expr::Const(self.draw.within(-1, 3)))
             }
@@ -133,15 +140,17 @@ impl<'a> Code<'a> {
 
     fn leaf(&mut self) -> Expr {
         match self.draw.below(10) {
-            0..4 => Expr::Const(self.draw.within(-2, 6)),
-            4 => Expr::Const(self.draw.pick(&[0, 1, 63, 64, 255, -129, 1 << 31, i64::MAX, i64::MIN])),
+            0..2 => Expr::Const(self.draw.within(-2, 6)),
+            2 => Expr::Const(self.draw.pick(&[0, 1, 63, 64, 255, -129, 1 << 31, i64::MAX, i64::MIN])),
             _ => self.read(0),
         }
     }
 
     /// The value of some scalar, or a constant where there is none.
     fn read(&mut self, depth: u32) -> Expr {
-        match self.spot(|spot| matches!(spot.ty, Type::Scalar(_))) {
+        let only_vars = self.draw.chance(50);
+        let wanted = |spot: &Spot| matches!(spot.root, Root::Var(_)) || !only_vars;
+        match self.spot(|spot| wanted(spot) && matches!(spot.ty, Type::Scalar(_))) {
             Some(spot) => Expr::Read(self.place(&spot, depth)),
             None => Expr::Const(self.draw.within(0, 2)),
         }
@@ -200,13 +209,18 @@ impl<'a> Code<'a> {
             return from_low(Expr::binary(BinOp::Mul, count, Expr::Const(quarter(scalar))));
         }
         match self.draw.below(10) {
-            0..3 => Expr::Const(self.draw.within(scalar.low, scalar.high)),
-            3..6 => {
+            0..2 => Expr::Const(self.draw.within(scalar.low, scalar.high)),
+            2..5 => {
                 let more = Expr::binary(BinOp::Add, Expr::Read(own.clone()), Expr::Const(1));
                 let below = Expr::binary(BinOp::Lt, Expr::Read(own.clone()), Expr::Const(scalar.high));
                 Expr::Select(Box::new(below), Box::new(more), Box::new(Expr::Const(scalar.low)))
             }
-            6..9 => from_low(self.below(span, depth)),
+            // The first temporary holds a choice, if there is any.
+            5..7 if !self.temps.is_empty() && self.temps[0].1.as_scalar().is_some() => {
+                let positive = Expr::binary(BinOp::BitAnd, Expr::read(TempId(0)), Expr::Const(7));
+                from_low(Expr::binary(BinOp::Rem, positive, Expr::Const(span)))
+            }
+            5..9 => from_low(self.below(span, depth)),
             _ => self.expr(depth),
         }
     }
@@ -217,7 +231,7 @@ impl<'a> Code<'a> {
     }
 
     fn list(&mut self, depth: u32, exits: u32) -> Vec<Stmt> {
-        (0..self.draw.within(1, 3)).flat_map(|_| self.statement(depth, exits)).collect()
+        (0..self.draw.within(1, 4)).flat_map(|_| self.statement(depth, exits)).collect()
     }
 
     fn statement(&mut self, depth: u32, exits: u32) -> Vec<Stmt> {
@@ -251,7 +265,10 @@ impl<'a> Code<'a> {
     }
 
     fn assign(&mut self, depth: u32) -> Option<Stmt> {
-        let spot = self.spot(|spot| spot.writable && matches!(spot.ty, Type::Scalar(_)))?;
+        // Without some preference for variables most systems would hardly move.
+        let only_vars = self.draw.chance(70) && self.spots.iter().any(Spot::is_state);
+        let wanted = |spot: &Spot| spot.writable && (spot.is_state() || !only_vars);
+        let spot = self.spot(|spot| wanted(spot) && matches!(spot.ty, Type::Scalar(_)))?;
         let scalar = spot.ty.as_scalar()?;
         let to = self.place(&spot, depth);
         let value = self.value_for(&scalar, &to, depth);
