@@ -1,1 +1,121 @@
-fn main() {}
+//! Compares this checker with others on the same models and the same machine.
+//!
+//! A model takes part if it has a twin in a peer's language: the same states and the same steps. All
+//! contestants run in turn, several rounds, and ratios of medians are reported; what was measured in each
+//! round goes to a file. A difference in the number of states is an error, for then nothing was compared.
+
+mod contest;
+mod machine;
+mod measure;
+mod models;
+mod peers;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use contest::{Contest, Contestant};
+use peers::{OURS, PEERS, Tool};
+
+/// Compare this checker with others on the same models.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// Checkers to compare with, by name; those that are not installed are passed over
+    #[arg(long, value_delimiter = ',', default_value = "spin")]
+    peers: Vec<String>,
+    /// Rounds; medians are reported
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+    /// Only models whose names contain one of these
+    #[arg(long, value_delimiter = ',')]
+    models: Vec<String>,
+    /// The binary to measure (default: beside this one)
+    #[arg(long)]
+    ours: Option<PathBuf>,
+    /// More arguments for our `check`, separated by blanks
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    options: String,
+    /// Where records are kept
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results"))]
+    results: PathBuf,
+    /// Do not keep a record of this run
+    #[arg(long)]
+    no_record: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs everything; false if some contestants disagree about a model.
+fn run(options: &Options) -> Result<bool, String> {
+    let ours = our_binary(options.ours.as_deref())?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
+    let installed = installed_peers(&options.peers)?;
+    let mut contests = Vec::new();
+    for model in models::list(&root, &options.models)? {
+        let mut contestants = vec![Contestant::ours(&ours, &options.options, &model.path)];
+        for tool in &installed {
+            if let Some(twin) = models::twin(&root, &model.name, tool) {
+                contestants.push(Contestant::peer(tool, &twin));
+            }
+        }
+        if contestants.len() == 1 {
+            continue;
+        }
+        eprintln!("{}: {}", model.name, contestants.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", "));
+        contests.push(Contest::hold(&model, contestants, options.repeats)?);
+    }
+    if contests.is_empty() {
+        return Err("no model has a twin for an installed peer".into());
+    }
+    let machine = machine::describe(&installed);
+    print!("{}", report::markdown(&machine, &contests));
+    if !options.no_record {
+        let path = report::record(&options.results, &machine, options.repeats, &options.options, &contests)
+            .map_err(|error| format!("cannot keep the record in {}: {error}", options.results.display()))?;
+        eprintln!("record: {}", path.display());
+    }
+    Ok(contests.iter().all(Contest::agrees))
+}
+
+/// The peers asked for that are installed; the others are named on stderr.
+fn installed_peers(names: &[String]) -> Result<Vec<&'static Tool>, String> {
+    let mut found = Vec::new();
+    for name in names {
+        let rows: Vec<&Tool> = PEERS.iter().filter(|tool| tool.family == name.as_str()).collect();
+        if rows.is_empty() {
+            let known: Vec<&str> = PEERS.iter().map(|tool| tool.family).collect();
+            return Err(format!("unknown peer `{name}`; known: {}", known.join(", ")));
+        }
+        for tool in rows {
+            match tool.missing_program() {
+                None => found.push(tool),
+                Some(program) => eprintln!("{} is passed over: `{program}` is not installed", tool.name),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn our_binary(asked: Option<&Path>) -> Result<PathBuf, String> {
+    let path = match asked {
+        Some(path) => path.to_path_buf(),
+        None => std::env::current_exe().map_err(|error| error.to_string())?.with_file_name(OURS),
+    };
+    if path.is_file() {
+        path.canonicalize().map_err(|error| error.to_string())
+    } else {
+        Err(format!("{} does not exist; build it first: cargo build --release", path.display()))
+    }
+}

@@ -1,0 +1,219 @@
+//! The checkers we compare with, as a table: how each is called and how its output is read.
+//!
+//! A row is one way to run one tool. Commands may name `{model}` (the path of the twin); the first words
+//! are programs, looked up on the path unless they start with `./` (made by an earlier command).
+
+use std::path::{Path, PathBuf};
+
+/// The name of our binary.
+pub const OURS: &str = "plimsoll";
+
+/// One way to run one peer.
+pub struct Tool {
+    /// What `--peers` asks for.
+    pub family: &'static str,
+    /// What the report calls it.
+    pub name: &'static str,
+    /// Where in `models/` its twins are, and how their names end.
+    pub folder: &'static str,
+    pub extension: &'static str,
+    /// Prints the version.
+    pub version: &'static [&'static str],
+    /// Translates and compiles the model.
+    pub prepare: &'static [&'static [&'static str]],
+    /// The search itself.
+    pub search: &'static [&'static str],
+    pub read: fn(&str) -> Option<Found>,
+}
+
+/// What a checker says it did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    pub states: u64,
+    pub transitions: u64,
+    /// Seconds of search, by its own clock.
+    pub seconds: Option<f64>,
+    /// Bytes for stored states and their table, by its own account.
+    pub store_bytes: Option<u64>,
+}
+
+const SPIN_TRANSLATE: &[&str] = &["spin", "-a", "-o1", "-o2", "-o3", "{model}"];
+
+pub const PEERS: &[Tool] = &[
+    Tool {
+        family: "spin",
+        name: "SPIN dfs",
+        folder: "promela",
+        extension: "pml",
+        version: &["spin", "-V"],
+        prepare: &[SPIN_TRANSLATE, &["gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c"]],
+        search: &["./pan", "-c0", "-n", "-m2000000"],
+        read: read_pan,
+    },
+    Tool {
+        family: "spin",
+        name: "SPIN bfs",
+        folder: "promela",
+        extension: "pml",
+        version: &["spin", "-V"],
+        prepare: &[SPIN_TRANSLATE, &["gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DBFS", "-o", "pan", "pan.c"]],
+        search: &["./pan", "-c0", "-n"],
+        read: read_pan,
+    },
+    Tool {
+        family: "rumur",
+        name: "Rumur",
+        folder: "murphi",
+        extension: "m",
+        version: &["rumur", "--version"],
+        prepare: &[
+            &["rumur", "--symmetry-reduction", "off", "--threads", "1", "--output", "model.c", "{model}"],
+            &["gcc", "-std=c11", "-O3", "-w", "-mcx16", "-o", "model", "model.c", "-lpthread"],
+        ],
+        search: &["./model"],
+        read: read_murphi,
+    },
+    Tool {
+        family: "cmurphi",
+        name: "CMurphi",
+        folder: "murphi",
+        extension: "m",
+        version: &["mu", "--version"],
+        prepare: &[
+            &["cp", "{model}", "model.m"],
+            &["mu", "-b", "model.m"],
+            &["sh", "-c", "g++ -O3 -w -I\"$CMURPHI_INCLUDE\" -o model model.cpp"],
+        ],
+        search: &["./model", "-m4000", "-sym1", "-p0"],
+        read: read_murphi,
+    },
+    Tool {
+        family: "ltsmin",
+        name: "LTSmin",
+        folder: "dve",
+        extension: "dve",
+        version: &["dve2lts-mc", "--version"],
+        prepare: &[],
+        // It reports on stderr.
+        search: &["sh", "-c", "dve2lts-mc --threads=1 --strategy=bfs --state=tree \"$0\" 2>&1", "{model}"],
+        read: read_ltsmin,
+    },
+];
+
+impl Tool {
+    /// The first program that its commands need and that is not on the path.
+    pub fn missing_program(&self) -> Option<&'static str> {
+        let commands = self.prepare.iter().chain([&self.version, &self.search]);
+        commands.map(|command| command[0]).find(|program| !program.starts_with("./") && find_program(program).is_none())
+    }
+}
+
+/// The words of a command with the model filled in.
+pub fn fill(command: &[&str], model: &Path) -> Vec<String> {
+    command.iter().map(|word| word.replace("{model}", &model.to_string_lossy())).collect()
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// What SPIN's verifier prints. It counts the initial state as a transition.
+fn read_pan(output: &str) -> Option<Found> {
+    if output.contains("max search depth too small") || output.contains("out of memory") {
+        return None;
+    }
+    let before = |mark: &str| -> Option<f64> {
+        let line = output.lines().find(|line| line.contains(mark))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let megabytes = |mark: &str| before(mark).map(|size| size * 1024.0 * 1024.0);
+    let states_bytes = megabytes("actual memory usage for states").or(megabytes("equivalent memory usage for states"));
+    let table_bytes = megabytes("memory used for hash table");
+    let elapsed = output.lines().find_map(|line| line.strip_prefix("pan: elapsed time "));
+    Some(Found {
+        states: before("states, stored")? as u64,
+        transitions: before("transitions (= stored+matched)")? as u64 - 1,
+        seconds: elapsed.and_then(|rest| rest.split_whitespace().next()?.parse().ok()),
+        store_bytes: states_bytes.zip(table_bytes).map(|(states, table)| (states + table) as u64),
+    })
+}
+
+/// `N states, M rules fired in Ts.`, as both Murphi checkers print at the end.
+fn read_murphi(output: &str) -> Option<Found> {
+    let line = output.lines().rev().find(|line| line.contains("rules fired in") && line.contains("states, "))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let seconds = words.last()?.trim_end_matches('.').trim_end_matches('s');
+    Some(Found {
+        states: words.first()?.parse().ok()?,
+        transitions: words.get(2)?.parse().ok()?,
+        seconds: seconds.parse().ok(),
+        store_bytes: None,
+    })
+}
+
+/// `Explored N states M transitions`, as LTSmin's multi-core tools print.
+fn read_ltsmin(output: &str) -> Option<Found> {
+    let words: Vec<&str> = output.split_whitespace().collect();
+    let at = words.windows(4).position(|w| w[0] == "Explored" && w[2] == "states")?;
+    Some(Found {
+        states: words[at + 1].parse().ok()?,
+        transitions: words.get(at + 3)?.parse().ok()?,
+        seconds: None,
+        store_bytes: None,
+    })
+}
+
+/// What our own `check --json` prints.
+pub fn read_ours(output: &str) -> Option<Found> {
+    let report: serde_json::Value = serde_json::from_str(output).ok()?;
+    let number = |key: &str| report.get(key).or_else(|| report.get("search")?.get(key));
+    Some(Found {
+        states: number("states")?.as_u64()?,
+        transitions: number("transitions")?.as_u64()?,
+        seconds: number("seconds").and_then(|value| value.as_f64()),
+        store_bytes: number("store_bytes").and_then(|value| value.as_u64()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pan_counts_one_transition_too_many() {
+        let output = "State-vector 44 byte, depth reached 9, errors: 0\n  1347266 states, stored\n  5389065 transitions (= stored+matched)\n\
+                      \x20  82.231\tequivalent memory usage for states (stored*(State-vector + overhead))\n\
+                      \x20  51.620\tactual memory usage for states (compression: 62.77%)\n\
+                      \x20 128.000\tmemory used for hash table (-w24)\n\npan: elapsed time 1.06 seconds\n";
+        let found = read_pan(output).unwrap();
+        assert_eq!((found.states, found.transitions, found.seconds), (1_347_266, 5_389_064, Some(1.06)));
+        assert_eq!(found.store_bytes, Some((179.62 * 1024.0 * 1024.0) as u64));
+    }
+
+    #[test]
+    fn a_truncated_search_is_no_result() {
+        let output = "error: max search depth too small\n  10 states, stored\n  20 transitions (= stored+matched)\n";
+        assert_eq!(read_pan(output), None);
+    }
+
+    #[test]
+    fn murphi_checkers_end_with_a_summary() {
+        let output = "\t 10000 states explored in 0s, with 30 rules fired and 9 states in the queue.\n\
+                      State Space Explored:\n\n\t1347266 states, 5389064 rules fired in 13s.\n";
+        let found = read_murphi(output).unwrap();
+        assert_eq!((found.states, found.transitions, found.seconds), (1_347_266, 5_389_064, Some(13.0)));
+    }
+
+    #[test]
+    fn our_report_is_json() {
+        let found = read_ours(r#"{"verdict": "holds", "states": 7, "transitions": 9, "seconds": 0.5}"#).unwrap();
+        assert_eq!((found.states, found.transitions, found.seconds, found.store_bytes), (7, 9, Some(0.5), None));
+        assert_eq!(read_ours("holds"), None);
+    }
+
+    #[test]
+    fn commands_are_filled_in() {
+        assert_eq!(fill(SPIN_TRANSLATE, Path::new("a b.pml")).last().unwrap(), "a b.pml");
+    }
+}

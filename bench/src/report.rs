@@ -1,0 +1,210 @@
+//! The table for people and the record for later.
+
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::contest::{Contest, Entry, Run, median};
+use crate::machine::Machine;
+use crate::measure::Cost;
+use crate::peers::Found;
+
+const HEAD: &str = "\
+| model | states | checker | states/s | whole s | peak MiB | B/state | faster | whole faster | smaller |
+|---|---:|---|---:|---:|---:|---:|---:|---:|---:|
+";
+
+/// How many times better than a peer we are; above one is in our favour.
+struct Ratios {
+    /// CPU time of the search; ours is the whole command.
+    search: f64,
+    /// Wall clock from model text to verdict.
+    whole: f64,
+    /// Peak resident memory.
+    memory: f64,
+}
+
+pub fn markdown(machine: &Machine, contests: &[Contest]) -> String {
+    let mut text =
+        format!("{} · {} cores · commit {} · {}\n", machine.cpu, machine.cores, machine.commit, machine.date);
+    for (name, version) in &machine.peers {
+        let _ = writeln!(text, "- {name}: {version}");
+    }
+    text.push('\n');
+    text.push_str(HEAD);
+    for contest in contests {
+        for entry in &contest.entries {
+            text.push_str(&line(contest, entry));
+        }
+    }
+    text.push_str(&summary(contests));
+    text
+}
+
+fn line(contest: &Contest, entry: &Entry) -> String {
+    let start = format!("| {} | {} | {} |", contest.model, contest.states, entry.name);
+    if let Some(problem) = &entry.problem {
+        return format!("{start} {problem} |\n");
+    }
+    let show = |value: Option<f64>, digits: usize| value.map_or("–".into(), |value| format!("{value:.digits$}"));
+    let mut text = format!(
+        "{start} {} | {} | {} | {} |",
+        show(entry.median(rate), 0),
+        show(entry.median(whole_wall), 2),
+        show(entry.median(|run| run.search.peak_bytes as f64 / 1048576.0), 0),
+        show(store_bytes_per_state(entry), 1),
+    );
+    match ratios(&contest.entries[0], entry) {
+        Some(r) if entry.name != contest.entries[0].name => {
+            let _ = write!(text, " {:.1} | {:.1} | {:.1} |", r.search, r.whole, r.memory);
+        }
+        _ => text.push_str(" | | |"),
+    }
+    if !contest.counts_match(entry) {
+        text.push_str(" **counts differ**");
+    }
+    text + "\n"
+}
+
+/// Median and least ratio over the models, for each peer.
+fn summary(contests: &[Contest]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for entry in contests.iter().flat_map(|contest| &contest.entries[1..]) {
+        if !names.contains(&entry.name.as_str()) {
+            names.push(&entry.name);
+        }
+    }
+    let mut text = String::from(
+        "\n| against | models | faster: median (least) | whole faster | smaller |\n|---|---:|---:|---:|---:|\n",
+    );
+    for name in names {
+        let of_peer = |contest: &Contest| {
+            let entry = contest.entries.iter().find(|entry| entry.name == name)?;
+            ratios(&contest.entries[0], entry)
+        };
+        let all: Vec<Ratios> = contests.iter().filter_map(of_peer).collect();
+        let cell = |value: fn(&Ratios) -> f64| {
+            let least = all.iter().map(value).fold(f64::INFINITY, f64::min);
+            median(all.iter().map(value)).map_or("–".into(), |middle| format!("{middle:.1} ({least:.1})"))
+        };
+        let cells = [cell(|r| r.search), cell(|r| r.whole), cell(|r| r.memory)];
+        let _ = writeln!(text, "| {name} | {} | {} |", all.len(), cells.join(" | "));
+    }
+    text
+}
+
+fn ratios(ours: &Entry, peer: &Entry) -> Option<Ratios> {
+    let of = |value: fn(&Run) -> f64| Some(peer.median(value)? / ours.median(value)?);
+    Some(Ratios {
+        search: of(|run| run.search.cpu_s)?,
+        whole: of(whole_wall)?,
+        memory: of(|run| run.search.peak_bytes as f64)?,
+    })
+}
+
+/// States per second of processor time that the search process used.
+fn rate(run: &Run) -> f64 {
+    run.found.states as f64 / run.search.cpu_s.max(1e-6)
+}
+
+fn whole_wall(run: &Run) -> f64 {
+    run.prepare.wall_s + run.search.wall_s
+}
+
+/// What the checker itself says it stored, per state.
+fn store_bytes_per_state(entry: &Entry) -> Option<f64> {
+    median(entry.runs.iter().filter_map(|run| Some(run.found.store_bytes? as f64 / run.found.states as f64)))
+}
+
+/// Writes everything measured to a file named by date and commit, and returns its path.
+pub fn record(
+    folder: &Path,
+    machine: &Machine,
+    repeats: u32,
+    options: &str,
+    contests: &[Contest],
+) -> io::Result<PathBuf> {
+    let peers: Value = machine.peers.iter().map(|(name, version)| json!({"name": name, "version": version})).collect();
+    let document = json!({
+        "date": machine.date, "commit": machine.commit, "cpu": machine.cpu, "cores": machine.cores,
+        "peers": peers, "repeats": repeats, "options": options,
+        "contests": contests.iter().map(contest_json).collect::<Value>(),
+    });
+    std::fs::create_dir_all(folder)?;
+    let name = format!("{}-{}.json", machine.date.replace([':', 'Z'], ""), machine.commit.trim_end_matches('+'));
+    let path = folder.join(name);
+    std::fs::write(&path, serde_json::to_string_pretty(&document)? + "\n")?;
+    Ok(path)
+}
+
+fn contest_json(contest: &Contest) -> Value {
+    let entry = |entry: &Entry| {
+        json!({
+            "checker": entry.name, "problem": entry.problem,
+            "runs": entry.runs.iter().map(run_json).collect::<Value>(),
+        })
+    };
+    json!({
+        "model": contest.model, "states": contest.states, "transitions": contest.transitions, "agrees": contest.agrees(),
+        "entries": contest.entries.iter().map(entry).collect::<Value>(),
+    })
+}
+
+fn run_json(run: &Run) -> Value {
+    let cost = |cost: &Cost| json!({"wall_s": cost.wall_s, "cpu_s": cost.cpu_s, "peak_bytes": cost.peak_bytes});
+    let Found { states, transitions, seconds, store_bytes } = run.found;
+    json!({
+        "prepare": cost(&run.prepare), "search": cost(&run.search),
+        "found": {"states": states, "transitions": transitions, "seconds": seconds, "store_bytes": store_bytes},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, seconds: f64, peak_bytes: u64) -> Entry {
+        let search = Cost { wall_s: seconds, cpu_s: seconds, peak_bytes };
+        let prepare = Cost { wall_s: 1.0, cpu_s: 1.0, peak_bytes: 1 };
+        let found = Found { states: 1000, transitions: 3000, seconds: None, store_bytes: Some(8000) };
+        Entry { name: name.into(), runs: vec![Run { prepare, search, found }], problem: None }
+    }
+
+    fn contest() -> Contest {
+        let entries = vec![entry("ours", 1.0, 1 << 20), entry("peer", 5.0, 4 << 20)];
+        Contest { model: "m".into(), states: 1000, transitions: 3000, entries }
+    }
+
+    fn machine() -> Machine {
+        let peers = vec![("peer".to_string(), "1.0".to_string())];
+        Machine { date: "2025-01-02T03:04:05Z".into(), commit: "abc+".into(), cpu: "c".into(), cores: 2, peers }
+    }
+
+    #[test]
+    fn ratios_stand_beside_the_peer() {
+        let text = markdown(&machine(), &[contest()]);
+        assert!(text.contains("| m | 1000 | ours | 1000 | 2.00 | 1 | 8.0 | | | |\n"), "{text}");
+        assert!(text.contains("| m | 1000 | peer | 200 | 6.00 | 4 | 8.0 | 5.0 | 3.0 | 4.0 |\n"), "{text}");
+        assert!(text.contains("| peer | 1 | 5.0 (5.0) | 3.0 (3.0) | 4.0 (4.0) |\n"), "{text}");
+    }
+
+    #[test]
+    fn disagreement_is_marked() {
+        let mut contest = contest();
+        contest.entries[1].runs[0].found.states += 1;
+        assert!(markdown(&machine(), &[contest]).contains("counts differ"));
+    }
+
+    #[test]
+    fn records_are_complete_and_named_by_date_and_commit() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-record-{}", std::process::id()));
+        let path = record(&folder, &machine(), 3, "--x", &[contest()]).unwrap();
+        let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(path.file_name().unwrap(), "2025-01-02T030405-abc.json");
+        assert_eq!(document["contests"][0]["entries"][1]["runs"][0]["search"]["cpu_s"], 5.0);
+        assert_eq!((document["repeats"].as_u64(), document["options"].as_str()), (Some(3), Some("--x")));
+    }
+}
