@@ -1,0 +1,126 @@
+//! `plimsoll check`: load, plan, search, replay, report.
+
+use crate::dispatch::{Searched, search_with};
+use crate::executor::Executor;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::options::{CheckOptions, LookFor};
+use crate::output::{Output, say};
+use crate::plan::{Facts, Plan, Wishes};
+use crate::progress::Progress;
+use crate::report::trace::Origin;
+use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
+use crate::subject::{self, Subject};
+use crate::view::View;
+use plimsoll_search::{Ask, Control, Limits, Stats, Verdict, replay};
+use plimsoll_store::Budget;
+use std::io;
+use std::time::Instant;
+
+/// Runs the command.
+pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
+    let report = check(options)?;
+    if let (Some(path), Some(trace)) = (&options.trace, &report.trace) {
+        std::fs::write(path, trace.to_json())
+            .map_err(|error| Failure::usage(format!("{}: cannot be written: {error}", path.display())))?;
+    }
+    if options.output.json {
+        out.print(&report.to_json());
+    } else {
+        let style = report::text::Style {
+            color: options.output.color.wanted(&io::stdout()),
+            quiet: options.output.quiet,
+            full_trace: options.output.full_trace,
+        };
+        out.print(&report::text::report(&report, style));
+    }
+    Ok(report.exit_code)
+}
+
+/// Checks a model and says everything about it.
+fn check(options: &CheckOptions) -> Result<Report, Failure> {
+    let start = Instant::now();
+    let styled = options.output.color.wanted(&io::stderr());
+    let Subject { language, system, warnings } = subject::load(&options.model, &options.look_for, styled)?;
+    if !options.output.quiet {
+        warnings.iter().for_each(|warning| say(warning));
+    }
+    let mut notes = Vec::new();
+    let executor = Executor::new(system, options.search.executor, &mut notes);
+    let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+    let loaded = start.elapsed();
+    let ask = ask(&options.look_for);
+    let deadline = options.budget.time.and_then(|time| start.checked_add(time));
+    let limits = Limits { deadline, states: options.budget.max_states, depth: options.budget.max_depth };
+    let budget = Budget::new(plan.pool_bytes);
+    let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
+    let searched = {
+        let mut watch = |stats: &Stats| progress.watch(stats);
+        let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
+        search_with(&executor, &plan, &budget, &mut control)
+    };
+    progress.clear();
+    let searched_at = start.elapsed();
+    let trace = replayed(&searched.outcome.verdict, &executor, options)?;
+    let problem = trace.as_ref().and_then(TraceReport::problem);
+    let system = executor.interp().system();
+    let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, system, problem);
+    let times = Times {
+        load: loaded.as_secs_f64(),
+        search: (searched_at - loaded).as_secs_f64(),
+        total: start.elapsed().as_secs_f64(),
+    };
+    let model = facts(options, language, &executor);
+    let Searched { outcome, ledger, disk_ledger } = searched;
+    let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
+    let executor = executor.name();
+    Ok(Report::new(Parts { judgement, stats: outcome.stats, times, ledger, executor, model, plan, trace, notes }))
+}
+
+fn wishes(options: &CheckOptions) -> Wishes {
+    Wishes {
+        memory: options.budget.memory,
+        disk_bytes: options.budget.disk.unwrap_or(0),
+        spill_dir: options.budget.spill_dir.clone(),
+        order: options.search.order,
+        store: options.search.store,
+    }
+}
+
+/// Who searches for a state wants that state, not the first deadlock on the way.
+fn ask(look_for: &LookFor) -> Ask {
+    let everything = look_for.find.is_empty();
+    Ask {
+        deadlocks: everything && !look_for.no_deadlock,
+        errors: everything && !look_for.no_errors,
+        properties: true,
+        keep_going: look_for.keep_going,
+    }
+}
+
+/// A violation counts only after the interpreter went the same way.
+fn replayed(verdict: &Verdict, executor: &Executor, options: &CheckOptions) -> Result<Option<TraceReport>, Failure> {
+    let Verdict::Violated(violation) = verdict else { return Ok(None) };
+    let interp = executor.interp();
+    let path = replay(interp, violation)
+        .map_err(|error| Failure::internal(format!("the violation found cannot be replayed ({error:?})")))?;
+    let origin = Origin {
+        model: options.model.model.display().to_string(),
+        overflow: options.model.overflow,
+        look_for: &options.look_for,
+    };
+    Ok(Some(TraceReport::new(violation, &path, &View::new(interp), interp.system(), origin)))
+}
+
+fn facts(options: &CheckOptions, language: &'static str, executor: &Executor) -> ModelFacts {
+    let system = executor.interp().system();
+    ModelFacts {
+        name: system.name.clone(),
+        file: options.model.model.display().to_string(),
+        language,
+        processes: system.processes.len(),
+        commands: system.commands.len(),
+        properties: system.properties.len(),
+        state_bytes: executor.model().width() * 4,
+    }
+}

@@ -1,0 +1,3 @@
+//! One file per command of the program.
+
+pub mod check;

@@ -1,0 +1,77 @@
+//! From choices made at run time to one of the generic searches: one `match` per axis.
+
+use crate::executor::Executor;
+use crate::options::Order;
+use crate::plan::Plan;
+use plimsoll_model::Model;
+use plimsoll_search::{Control, Outcome, Stats, Verdict, Why, bfs, dfs};
+use plimsoll_store::budget::Entry;
+use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
+use std::io;
+
+/// What a search leaves behind.
+#[derive(Debug)]
+pub struct Searched {
+    pub outcome: Outcome,
+    /// Memory by structure, as it was when the search ended.
+    pub ledger: Vec<Entry>,
+    /// Disk by structure.
+    pub disk_ledger: Vec<Entry>,
+}
+
+/// Searches with the executor that there is.
+pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+    match executor {
+        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control),
+        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control),
+    }
+}
+
+/// Searches `model` within `plan`; `budget` is its pool.
+pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+    let disk = Budget::new(plan.disk_bytes);
+    let searched = match plan.search {
+        Order::Bfs => breadth_first(model, plan, budget, &disk, control),
+        Order::Dfs => depth_first(model, plan, budget, control),
+    };
+    searched.unwrap_or_else(|why| {
+        let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default() };
+        Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() }
+    })
+}
+
+fn breadth_first<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    budget: &Budget,
+    disk: &Budget,
+    control: &mut Control,
+) -> Result<Searched, Why> {
+    let mut store = store(model, plan, budget)?;
+    let frontier = budget.grant("frontier", plan.frontier_bytes);
+    let log = budget.grant("step log", plan.log_bytes);
+    let spill = |name: &str| -> Result<Option<Spill>, Why> {
+        let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
+        plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
+    };
+    let mut queue = Queue::new(model.width(), frontier, spill("frontier")?);
+    let mut log = StepLog::new(log, spill("step log")?);
+    let outcome = bfs(model, &mut store, &mut queue, &mut log, control);
+    Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+}
+
+fn depth_first<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+) -> Result<Searched, Why> {
+    let mut store = store(model, plan, budget)?;
+    let mut stack = Stack::new(model.width(), budget.grant("stack", plan.stack_bytes));
+    let outcome = dfs(model, &mut store, &mut stack, control);
+    Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: Vec::new() })
+}
+
+fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
+    Chain::new(plan.codec, model.width(), &budget.grant("store", plan.store_bytes)).map_err(|Full| Why::Memory)
+}

@@ -1,0 +1,394 @@
+//! What can be asked on the command line. Nothing here decides anything; see [`crate::plan`].
+
+use crate::size::{Size, parse_bytes, parse_duration};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, about = "Check models of concurrent systems within a memory budget", after_help = EXAMPLES)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Options {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Visit every reachable state and say whether something can go wrong
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckOptions),
+    /// Walk through a model, at random or by hand
+    #[command(after_help = SIMULATE_EXAMPLES)]
+    Simulate(SimulateOptions),
+    /// Follow a stored trace step by step and verify that it ends as it claims
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(ReplayOptions),
+    /// Describe a model: processes, fields and their bits, commands and what they touch
+    #[command(after_help = INFO_EXAMPLES)]
+    Info(InfoOptions),
+    /// Check every model of a folder and compare the counts with a table
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareOptions),
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell to complete for
+        shell: Shell,
+    },
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve
+  plimsoll check model.dve --memory 2G --find 'x == 3 && P.critical'
+  plimsoll simulate model.dve --seed 7 --steps 30
+  plimsoll COMMAND --help
+
+Exit codes:
+  0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
+  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
+  2 wrong usage   3 error in the model text   70 internal error";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve                              deadlocks, errors, assertions
+  plimsoll check model.dve --find 'P0.critical && P1.critical'
+  plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
+  plimsoll check model.dve --memory 1G --disk 20G --time 1h
+  plimsoll check model.dve --json --keep-going --no-deadlock";
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  plimsoll simulate model.dve                           a random walk, different each time
+  plimsoll simulate model.dve --seed 7 --steps 100      the same walk each time
+  plimsoll simulate model.dve --interactive             choose every step yourself";
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve --trace bad.json
+  plimsoll replay model.dve bad.json
+  plimsoll check model.dve --json > report.json; plimsoll replay model.dve report.json";
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  plimsoll info model.dve
+  plimsoll info model.dve --ir > model.ir; plimsoll check model.ir";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus
+  plimsoll compare corpus --order both --max-states 1000000 --filter peterson
+  plimsoll compare corpus --executor interp --jobs 4";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  plimsoll completions bash > plimsoll.bash
+  plimsoll completions zsh > _plimsoll";
+
+/// Which model, and how its text is meant.
+#[derive(Clone, Debug, Args)]
+pub struct ModelOptions {
+    /// The model file
+    pub model: PathBuf,
+    /// The language of the model, if its extension does not tell
+    #[arg(long, value_enum)]
+    pub language: Option<LanguageName>,
+    /// What storing a value that does not fit does [default: wrap]
+    #[arg(long, value_enum)]
+    pub overflow: Option<OverflowName>,
+    /// Leave out the property process of a model with an LTL property, instead of refusing the model
+    #[arg(long)]
+    pub ignore_property: bool,
+}
+
+/// What counts as wrong.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "What to look for")]
+pub struct LookFor {
+    /// Search for a state where the expression is true, and for nothing else (repeatable)
+    #[arg(long, value_name = "EXPR")]
+    pub find: Vec<String>,
+    /// Report states where the expression is false (repeatable)
+    #[arg(long, value_name = "EXPR")]
+    pub invariant: Vec<String>,
+    /// Count deadlocks, but do not report them
+    #[arg(long)]
+    pub no_deadlock: bool,
+    /// Count failed assertions and errors in the model, but do not report them
+    #[arg(long)]
+    pub no_errors: bool,
+    /// Visit everything and count all violations; the first is reported
+    #[arg(long)]
+    pub keep_going: bool,
+}
+
+/// When to give up.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Budget")]
+pub struct BudgetOptions {
+    /// Memory for the whole process: 512M, 1.5G, bytes, or 50% [default: 3/4 of what is available, within the cgroup limit]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+    /// Disk space for states that wait and for the step log [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub disk: Option<u64>,
+    /// Where temporary files go [default: the system's folder for them]
+    #[arg(long, value_name = "DIR")]
+    pub spill_dir: Option<PathBuf>,
+    /// Give up after this time: 90s, 10m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub time: Option<Duration>,
+    /// Give up after this many states
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_states: Option<u64>,
+    /// Visit no state that is more than this many steps away
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<u32>,
+}
+
+/// How to search.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Search")]
+pub struct SearchOptions {
+    /// Breadth first (shortest traces) or depth first
+    #[arg(long, value_enum, default_value_t = Order::Bfs)]
+    pub order: Order,
+    /// How visited states are held
+    #[arg(long, value_enum, default_value_t = StoreName::Auto)]
+    pub store: StoreName,
+    /// How successors are computed: native code, or the interpreter
+    #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]
+    pub executor: ExecutorName,
+}
+
+/// What is printed.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputOptions {
+    /// Print the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Print the verdict only
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Colours: on terminals, always or never
+    #[arg(long, value_enum, default_value_t = ColorName::Auto)]
+    pub color: ColorName,
+    /// Print every step of a long trace
+    #[arg(long)]
+    pub full_trace: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    #[command(flatten)]
+    pub look_for: LookFor,
+    #[command(flatten)]
+    pub budget: BudgetOptions,
+    #[command(flatten)]
+    pub search: SearchOptions,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// Write the trace of a violation to this file, for `replay`
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct SimulateOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// The same number gives the same walk [default: from the clock]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Stop after this many steps
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub steps: u64,
+    /// Choose every step yourself
+    #[arg(long, short)]
+    pub interactive: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ReplayOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// A trace (`check --trace FILE`) or a report (`check --json`)
+    pub trace: PathBuf,
+    #[command(flatten)]
+    pub output: OutputOptions,
+}
+
+#[derive(Debug, Args)]
+pub struct InfoOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// Print the textual form of the intermediate representation instead
+    #[arg(long)]
+    pub ir: bool,
+    /// With `--ir`: as the front end made it, without optimisation
+    #[arg(long, requires = "ir")]
+    pub unoptimised: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareOptions {
+    /// The folder with the models (in it, or in its folder `models`)
+    pub folder: PathBuf,
+    /// The table: instance,states,transitions,bfs_levels,deadlocks,... [default: counts.csv in the folder]
+    #[arg(long, value_name = "FILE")]
+    pub counts: Option<PathBuf>,
+    /// Leave out models with more states
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    pub max_states: u64,
+    /// Which search orders to run
+    #[arg(long, value_enum, default_value_t = OrderChoice::Bfs)]
+    pub order: OrderChoice,
+    /// How visited states are held
+    #[arg(long, value_enum, default_value_t = StoreName::Auto)]
+    pub store: StoreName,
+    /// How successors are computed
+    #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]
+    pub executor: ExecutorName,
+    /// Which overflow semantics to run; error where the table has a count for it
+    #[arg(long, value_enum, default_value_t = OverflowChoice::Both)]
+    pub overflow: OverflowChoice,
+    /// Only instances whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// How many models to check at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: u64,
+    /// Memory for each check
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Time for each check
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
+    /// Print differences and the summary only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LanguageName {
+    Dve,
+    Aut,
+    Promela,
+    Murphi,
+    /// The textual intermediate representation
+    Ir,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OverflowName {
+    /// Keep the low bits
+    Wrap,
+    /// Is an error of the model
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
+pub enum Order {
+    #[default]
+    Bfs,
+    Dfs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
+pub enum StoreName {
+    /// The tree
+    #[default]
+    Auto,
+    /// States as they are
+    Plain,
+    /// Tree compression
+    Tree,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
+pub enum ExecutorName {
+    #[default]
+    Jit,
+    Interp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
+pub enum ColorName {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OrderChoice {
+    Bfs,
+    Dfs,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OverflowChoice {
+    Wrap,
+    Error,
+    Both,
+}
+
+/// The name by which a value is given on the command line.
+pub fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or(String::new(), |value| value.get_name().to_string())
+}
+
+impl ColorName {
+    /// Is output to this stream to be coloured?
+    pub fn wanted(self, stream: &impl std::io::IsTerminal) -> bool {
+        match self {
+            ColorName::Auto => stream.is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            ColorName::Always => true,
+            ColorName::Never => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_table_of_options_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_examples_and_every_option_says_what_it_does() {
+        for command in Options::command().get_subcommands() {
+            let examples = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
+            assert!(examples.contains(&format!("plimsoll {}", command.get_name())), "{}", command.get_name());
+            assert!(command.get_arguments().all(|option| option.get_help().is_some()), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused() {
+        for line in [
+            "check m --memory x",
+            "check m --time 3y",
+            "check m --order best",
+            "check m --max-states 0",
+            "check",
+            "check m n",
+            "check m --unknown",
+            "compare f --jobs 0",
+            "",
+        ] {
+            let words = std::iter::once("plimsoll").chain(line.split_whitespace());
+            assert!(Options::try_parse_from(words).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Who gets how many bytes. The only place where memory and disk are divided.
+//!
+//! The budget is for the whole process: what is resident already, what the search needs besides its
+//! structures (successor buffers, page tables, slack of the allocator) and a pool that the structures
+//! share. Each has a cap; the sum never exceeds the pool. With disk, the frontier gets a small share of its
+//! own and spills; without, it takes what the pool has.
+
+use crate::machine::{self, Memory};
+use crate::options::{Order, StoreName, name_of};
+use crate::size::{Size, show_bytes};
+use plimsoll_model::Model;
+use plimsoll_store::disk::SLOT;
+use plimsoll_store::{Budget, Chain, Codec};
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The search expands at least this many states at once.
+const BLOCK_STATES: u64 = 16;
+/// And aims at this many successors.
+const BLOCK_SUCCESSORS: u64 = 1024;
+/// Report, trace, messages, thread of the signal handler, rounding of the allocator.
+const HEADROOM_BYTES: u64 = 1 << 20;
+/// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
+const OVERHEAD_SHIFT: u32 = 8;
+/// With a smaller pool nothing worth the name can be explored.
+const LEAST_SPARE_BYTES: u64 = 512 << 10;
+/// With disk, this share of the pool is the frontier's own.
+const FRONTIER_SHARE: u64 = 16;
+/// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
+const FRONTIER_CHUNKS: u64 = 4;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    pub memory: Option<Size>,
+    pub disk_bytes: u64,
+    pub spill_dir: Option<PathBuf>,
+    pub order: Order,
+    pub store: StoreName,
+}
+
+/// What is known about the model and the process when bytes are divided.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Words per state.
+    pub width: u64,
+    pub most_successors: u64,
+    /// Resident memory of the process, model and native code included.
+    pub resident_bytes: u64,
+}
+
+/// Everything that was decided.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    pub memory_bytes: u64,
+    pub memory_origin: String,
+    /// Resident before the search.
+    pub process_bytes: u64,
+    /// Successor buffers of one block.
+    pub buffer_bytes: u64,
+    /// Page tables, slack, report.
+    pub overhead_bytes: u64,
+    /// Shared by the structures below.
+    pub pool_bytes: u64,
+    pub store_bytes: u64,
+    pub frontier_bytes: u64,
+    pub log_bytes: u64,
+    pub stack_bytes: u64,
+    pub disk_bytes: u64,
+    pub spill_dir: Option<PathBuf>,
+    pub order: String,
+    pub store: String,
+    #[serde(skip)]
+    pub codec: Codec,
+    #[serde(skip)]
+    pub search: Order,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    TooSmall { given_bytes: u64, least_bytes: u64 },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let PlanError::TooSmall { given_bytes, least_bytes } = self;
+        let (given, least) = (show_bytes(*given_bytes), least_bytes.div_ceil(1 << 20));
+        write!(f, "{given} of memory is too small for this model: at least {least} MiB are needed (--memory {least}M)")
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Facts {
+    /// Looks at the model and at this process.
+    pub fn now(model: &(impl Model + ?Sized)) -> Facts {
+        Facts {
+            width: model.width() as u64,
+            most_successors: model.most_successors() as u64,
+            resident_bytes: machine::resident_bytes(),
+        }
+    }
+
+    /// Successors in one block, at most (or so: atomic chains may multiply them).
+    fn block(&self) -> u64 {
+        self.most_successors.saturating_mul(BLOCK_STATES).max(BLOCK_SUCCESSORS)
+    }
+
+    /// States (whose vectors may have twice the capacity they need), nodes of the tree, hashes, steps.
+    fn buffer_bytes(&self) -> u64 {
+        let per_successor = self.width * 4 * 2 + self.width * 8 * 2 + 64;
+        self.block().saturating_mul(per_successor)
+    }
+
+    /// Bytes of a frontier chunk.
+    fn chunk_bytes(&self) -> u64 {
+        (SLOT as u64).max(self.width * 4)
+    }
+}
+
+impl Plan {
+    /// Divides the budget, or says how much is needed at least.
+    pub fn resolve(wishes: &Wishes, facts: &Facts) -> Result<Plan, PlanError> {
+        let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
+        let codec = match wishes.store {
+            StoreName::Plain => Codec::Plain,
+            StoreName::Auto | StoreName::Tree => Codec::Tree,
+        };
+        let buffers = facts.buffer_bytes();
+        let fixed = facts.resident_bytes.saturating_add(buffers).saturating_add(HEADROOM_BYTES);
+        let least_pool = least_pool(codec, wishes.order, facts);
+        let least = fixed.saturating_add(least_pool);
+        let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
+        if memory < least {
+            return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
+        }
+        let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
+        let pool = memory - facts.resident_bytes - buffers - overhead;
+        let mut plan = Plan {
+            memory_bytes: memory,
+            memory_origin: origin.into(),
+            process_bytes: facts.resident_bytes,
+            buffer_bytes: buffers,
+            overhead_bytes: overhead,
+            pool_bytes: pool,
+            store_bytes: pool,
+            frontier_bytes: 0,
+            log_bytes: 0,
+            stack_bytes: 0,
+            disk_bytes: wishes.disk_bytes,
+            spill_dir: None,
+            order: name_of(wishes.order),
+            store: format!("{codec:?}").to_lowercase(),
+            codec,
+            search: wishes.order,
+        };
+        plan.divide(wishes, facts);
+        Ok(plan)
+    }
+
+    fn divide(&mut self, wishes: &Wishes, facts: &Facts) {
+        let pool = self.pool_bytes;
+        match wishes.order {
+            Order::Dfs => self.stack_bytes = pool,
+            Order::Bfs if wishes.disk_bytes == 0 => {
+                self.frontier_bytes = pool;
+                self.log_bytes = pool;
+            }
+            // What spills must always have room to do so; hence the store cannot take all.
+            Order::Bfs => {
+                self.frontier_bytes = (pool / FRONTIER_SHARE).max(FRONTIER_CHUNKS * facts.chunk_bytes());
+                self.log_bytes = 2 * SLOT as u64;
+                self.store_bytes = pool - self.frontier_bytes - self.log_bytes;
+                self.spill_dir = Some(wishes.spill_dir.clone().unwrap_or_else(std::env::temp_dir));
+            }
+        }
+    }
+}
+
+/// What the structures need before the first state can be expanded, and a little more.
+fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
+    // The store itself knows best: one is built in address space only.
+    let trial = Budget::new(1 << 30);
+    let wanted = usize::try_from(facts.block()).unwrap_or(usize::MAX);
+    let store = match Chain::new(codec, facts.width as usize, &trial.grant("trial", 1 << 30)) {
+        Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
+        Err(_) => 1 << 30,
+    };
+    let others = match order {
+        Order::Bfs => FRONTIER_CHUNKS * facts.chunk_bytes() + 2 * SLOT as u64,
+        Order::Dfs => facts.most_successors.saturating_mul(facts.width * 4).max(SLOT as u64),
+    };
+    store.saturating_add(others).saturating_add(LEAST_SPARE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: Facts = Facts { width: 6, most_successors: 20, resident_bytes: 8 << 20 };
+
+    fn plan(memory: u64, disk_bytes: u64, order: Order) -> Result<Plan, PlanError> {
+        let wishes = Wishes { memory: Some(Size::Bytes(memory)), disk_bytes, order, ..Wishes::default() };
+        Plan::resolve(&wishes, &FACTS)
+    }
+
+    #[test]
+    fn the_parts_never_exceed_the_whole() {
+        for memory in [16 << 20, 100 << 20, 1 << 30, 1 << 40] {
+            for (disk, order) in [(0, Order::Bfs), (1 << 30, Order::Bfs), (0, Order::Dfs), (1, Order::Dfs)] {
+                let plan = plan(memory, disk, order).unwrap();
+                let fixed = plan.process_bytes + plan.buffer_bytes + plan.overhead_bytes;
+                assert_eq!(fixed + plan.pool_bytes, memory);
+                let spilling = plan.spill_dir.is_some();
+                let parts = plan.store_bytes + plan.frontier_bytes + plan.log_bytes;
+                assert!(!spilling || parts <= plan.pool_bytes, "what spills has a share of its own");
+                let caps = [plan.store_bytes, plan.frontier_bytes, plan.log_bytes, plan.stack_bytes];
+                assert!(caps.iter().all(|&cap| cap <= plan.pool_bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_budget_works_and_less_does_not() {
+        for (disk, order) in [(0, Order::Bfs), (1 << 30, Order::Bfs), (0, Order::Dfs)] {
+            let Err(PlanError::TooSmall { least_bytes, .. }) = plan(1, disk, order) else {
+                panic!("one byte is enough")
+            };
+            assert!(least_bytes > FACTS.resident_bytes && least_bytes < 16 << 20, "{least_bytes}");
+            assert!(plan(least_bytes, disk, order).is_ok());
+            assert!(plan(least_bytes - 1, disk, order).is_err());
+        }
+    }
+
+    #[test]
+    fn absurd_models_are_refused_not_overflowed() {
+        let facts = Facts { width: 1 << 20, most_successors: u64::MAX / 4, resident_bytes: 8 << 20 };
+        let error = Plan::resolve(&Wishes::default(), &facts).unwrap_err();
+        assert!(error.to_string().contains("too small for this model"));
+    }
+}

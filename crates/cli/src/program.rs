@@ -1,0 +1,55 @@
+//! The program behind `main`: options in, exit code out.
+
+use crate::commands;
+use crate::failure::{Failure, REQUEST, exit};
+use crate::interrupt;
+use crate::options::{Command, Options};
+use crate::output::{Output, say};
+use clap::{CommandFactory, Parser};
+
+/// Runs the program with the arguments of the process and returns its exit code.
+pub fn run() -> u8 {
+    set_panic_hook();
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => {
+            // Help and version come here too; they go to standard output.
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE } else { 0 };
+        }
+    };
+    let mut out = Output::new();
+    match dispatch(options.command, &mut out) {
+        Ok(code) => code,
+        Err(failure) => {
+            say(failure.text());
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
+    match command {
+        Command::Check(options) => {
+            interrupt::listen();
+            commands::check::run(&options, out)
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Options::command(), "plimsoll", &mut script);
+            out.print(&String::from_utf8_lossy(&script));
+            Ok(0)
+        }
+        _ => Err(Failure::usage("this command is still being written")),
+    }
+}
+
+/// A bug ends the program with a message and its own exit code, never with a bare panic.
+fn set_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.payload_as_str().unwrap_or("no message");
+        let place = info.location().map(|place| format!(" ({}:{})", place.file(), place.line())).unwrap_or_default();
+        say(&format!("internal error: {message}{place}\n{REQUEST}"));
+        std::process::exit(exit::INTERNAL.into());
+    }));
+}

@@ -1,0 +1,141 @@
+//! What a check has to say: one structure, printed as text or as JSON.
+
+pub mod text;
+pub mod trace;
+pub mod verdict;
+
+use crate::machine;
+use crate::plan::Plan;
+use plimsoll_search::Stats;
+use plimsoll_store::budget::Entry;
+use serde::Serialize;
+pub use trace::TraceReport;
+pub use verdict::Judgement;
+
+/// The whole report. The schema of its JSON form is `crates/cli/schema/report.schema.json`.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub verdict: &'static str,
+    pub reason: String,
+    pub exit_code: u8,
+    pub states: u64,
+    pub transitions: u64,
+    pub levels: u32,
+    pub depth: u32,
+    pub deadlocks: u64,
+    pub faults: u64,
+    pub failed_assertions: u64,
+    pub property_hits: u64,
+    pub widest_frontier: u64,
+    /// Time of the search alone.
+    pub seconds: f64,
+    pub load_seconds: f64,
+    pub total_seconds: f64,
+    pub states_per_second: f64,
+    /// Peaks of all structures in the ledger, divided by states.
+    pub bytes_per_state: f64,
+    pub memory_budget: u64,
+    pub peak_rss: u64,
+    pub ledger: Vec<LedgerRow>,
+    pub executor: &'static str,
+    pub model: ModelFacts,
+    pub plan: Plan,
+    pub trace: Option<TraceReport>,
+    pub notes: Vec<String>,
+}
+
+/// Who was granted how much, and used it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LedgerRow {
+    pub name: String,
+    /// `memory` or `disk`.
+    pub medium: &'static str,
+    pub granted: u64,
+    pub used: u64,
+    pub peak: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelFacts {
+    pub name: String,
+    pub file: String,
+    pub language: &'static str,
+    pub processes: usize,
+    pub commands: usize,
+    pub properties: usize,
+    pub state_bytes: usize,
+}
+
+/// Times in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub load: f64,
+    pub search: f64,
+    pub total: f64,
+}
+
+/// What a report is made from.
+pub struct Parts {
+    pub judgement: Judgement,
+    pub stats: Stats,
+    pub times: Times,
+    pub ledger: Vec<LedgerRow>,
+    pub executor: &'static str,
+    pub model: ModelFacts,
+    pub plan: Plan,
+    pub trace: Option<TraceReport>,
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    pub fn new(parts: Parts) -> Report {
+        let Parts { judgement, stats, times, ledger, executor, model, plan, trace, notes } = parts;
+        let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
+        let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
+        Report {
+            verdict: judgement.verdict,
+            reason: judgement.reason,
+            exit_code: judgement.exit_code,
+            states: stats.states,
+            transitions: stats.transitions,
+            levels: stats.levels,
+            depth: stats.depth,
+            deadlocks: stats.deadlocks,
+            faults: stats.faults,
+            failed_assertions: stats.failed_assertions,
+            property_hits: stats.property_hits,
+            widest_frontier: stats.widest_frontier,
+            seconds: times.search,
+            load_seconds: times.load,
+            total_seconds: times.total,
+            states_per_second: per(stats.states as f64, times.search),
+            bytes_per_state: per(peaks as f64, stats.states as f64),
+            memory_budget: plan.memory_bytes,
+            peak_rss: machine::peak_resident_bytes(),
+            ledger,
+            executor,
+            model,
+            plan,
+            trace,
+            notes,
+        }
+    }
+
+    /// One JSON object, ending with a newline.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a report is plain data");
+        text.push('\n');
+        text
+    }
+}
+
+/// The rows of a ledger of memory or of disk.
+pub fn ledger_rows(entries: Vec<Entry>, medium: &'static str) -> impl Iterator<Item = LedgerRow> {
+    entries.into_iter().map(move |entry| LedgerRow {
+        name: entry.name,
+        medium,
+        granted: entry.cap_bytes,
+        used: entry.used_bytes,
+        peak: entry.peak_bytes,
+    })
+}

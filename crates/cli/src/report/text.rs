@@ -1,0 +1,181 @@
+//! The report for people: verdict, reason, trace, numbers, ledger.
+
+use super::{Report, TraceReport};
+use crate::failure::exit;
+use crate::size::{show_bytes, show_count, show_seconds};
+use crate::view::{FieldValue, ShownStep};
+use std::fmt::Write;
+
+/// Longer traces are cut in the middle.
+const LONGEST_TRACE: usize = 60;
+const SHOWN_AT_ENDS: usize = 25;
+/// Lines of the initial state are broken here.
+const WIDTH: usize = 100;
+
+/// How the report is to look.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    pub color: bool,
+    pub quiet: bool,
+    pub full_trace: bool,
+}
+
+/// Paints text for a terminal.
+struct Paint(bool);
+
+impl Paint {
+    fn with(&self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    fn faint(&self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    /// Green for good, red for bad, yellow for neither.
+    fn verdict(&self, exit_code: u8, text: &str) -> String {
+        let code = match exit_code {
+            exit::HOLDS => "1;32",
+            exit::UNKNOWN | exit::HOLDS_TO_DEPTH => "1;33",
+            _ => "1;31",
+        };
+        self.with(code, text)
+    }
+}
+
+/// The whole report as text.
+pub fn report(report: &Report, style: Style) -> String {
+    let paint = Paint(style.color);
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", paint.verdict(report.exit_code, &format!("verdict: {}", report.verdict)));
+    if style.quiet {
+        return out;
+    }
+    let _ = writeln!(out, "reason:  {}", report.reason);
+    for note in &report.notes {
+        let _ = writeln!(out, "note:    {note}");
+    }
+    if let Some(found) = &report.trace {
+        out.push('\n');
+        out.push_str(&trace(found, style));
+    }
+    out.push('\n');
+    numbers(report, &mut out);
+    out.push('\n');
+    ledger(report, &paint, &mut out);
+    out
+}
+
+/// A trace: the initial state in full, then what every step changes.
+pub fn trace(trace: &TraceReport, style: Style) -> String {
+    let paint = Paint(style.color);
+    let mut out = String::new();
+    let count = trace.positions.len().saturating_sub(1);
+    let _ = writeln!(out, "{}", paint.bold(&format!("trace ({} step{})", count, if count == 1 { "" } else { "s" })));
+    initial_state(&trace.initial, &mut out);
+    let skipped = if style.full_trace || trace.steps.len() <= LONGEST_TRACE {
+        trace.steps.len()..trace.steps.len()
+    } else {
+        SHOWN_AT_ENDS..trace.steps.len() - SHOWN_AT_ENDS
+    };
+    for (index, step) in trace.steps.iter().enumerate() {
+        if index == skipped.start && !skipped.is_empty() {
+            let text = format!("      ... {} steps left out (--full-trace shows them) ...", skipped.len());
+            let _ = writeln!(out, "{}", paint.faint(&text));
+        }
+        if !skipped.contains(&index) {
+            write_step(step, &paint, &mut out);
+        }
+    }
+    out
+}
+
+/// One step on a line of its own.
+pub fn step(step: &ShownStep, style: Style) -> String {
+    let mut out = String::new();
+    write_step(step, &Paint(style.color), &mut out);
+    out
+}
+
+fn write_step(step: &ShownStep, paint: &Paint, out: &mut String) {
+    let _ = write!(out, "{:>5}  ", step.number);
+    if let Some(process) = &step.process {
+        let _ = write!(out, "{} ", paint.bold(process));
+    }
+    if step.line > 0 {
+        let _ = write!(out, "{} ", paint.faint(&format!("line {}:", step.line)));
+    }
+    out.push_str(&step.label);
+    if !step.changes.is_empty() {
+        let changes: Vec<String> = step.changes.iter().map(show_field).collect();
+        let _ = write!(out, "   {}", paint.with("36", &changes.join("  ")));
+    }
+    out.push('\n');
+    if let Some(problem) = &step.problem {
+        let _ = writeln!(out, "       {}", paint.with("1;31", problem));
+    }
+}
+
+/// All fields, as many on a line as fit.
+pub fn initial_state(fields: &[FieldValue], out: &mut String) {
+    let mut line = format!("{:>5}  ", 0);
+    let indent = line.len();
+    for field in fields {
+        let text = show_field(field);
+        if line.len() > indent && line.len() + text.len() > WIDTH {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line = " ".repeat(indent);
+        }
+        line.push_str(&text);
+        line.push_str("  ");
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+fn show_field(field: &FieldValue) -> String {
+    format!("{}={}", field.name, field.value)
+}
+
+fn numbers(report: &Report, out: &mut String) {
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<18} {value:>15}");
+    };
+    line("states", show_count(report.states));
+    line("transitions", show_count(report.transitions));
+    if report.levels > 0 {
+        line("levels", show_count(report.levels.into()));
+    } else {
+        line("depth", show_count(report.depth.into()));
+    }
+    line("deadlocks", show_count(report.deadlocks));
+    let rare = [
+        ("errors", report.faults),
+        ("failed assertions", report.failed_assertions),
+        ("property hits", report.property_hits),
+    ];
+    for (name, count) in rare.into_iter().filter(|(_, count)| *count > 0) {
+        line(name, show_count(count));
+    }
+    line("time", show_seconds(report.total_seconds));
+    line("  of it search", show_seconds(report.seconds));
+    line("states/s", show_count(report.states_per_second as u64));
+    line("bytes/state", format!("{:.1}", report.bytes_per_state));
+    line("state vector", format!("{} B", report.model.state_bytes));
+}
+
+fn ledger(report: &Report, paint: &Paint, out: &mut String) {
+    let head = format!("{:<18} {:>15} {:>15} {:>15}", "memory", "granted", "used", "peak");
+    let _ = writeln!(out, "{}", paint.bold(&head));
+    let mut row = |name: &str, granted: String, used: String, peak: String| {
+        let _ = writeln!(out, "{name:<18} {granted:>15} {used:>15} {peak:>15}");
+    };
+    for entry in &report.ledger {
+        let name = if entry.medium == "disk" { format!("{} (disk)", entry.name) } else { entry.name.clone() };
+        row(&name, show_bytes(entry.granted), show_bytes(entry.used), show_bytes(entry.peak));
+    }
+    row("whole process", show_bytes(report.memory_budget), String::new(), show_bytes(report.peak_rss));
+}

@@ -1,0 +1,98 @@
+//! The verdict in words, and its exit code.
+
+use crate::failure::exit;
+use crate::size::show_count;
+use plimsoll_ir::{PropertyKind, System};
+use plimsoll_search::{Ask, Stats, Verdict, What, Why};
+
+/// A verdict as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// One or two words; the values are listed in the schema of reports.
+    pub verdict: &'static str,
+    pub reason: String,
+    pub exit_code: u8,
+}
+
+impl Judgement {
+    /// Words for `verdict`. `problem` is what the replay says about a step that goes wrong.
+    pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, system: &System, problem: Option<String>) -> Judgement {
+        let (verdict, reason, exit_code) = match verdict {
+            Verdict::Holds => ("holds", holds(ask, system), exit::HOLDS),
+            Verdict::HoldsToDepth(depth) => (
+                "holds to depth",
+                format!("nothing is wrong within {depth} steps; deeper states were not visited"),
+                exit::HOLDS_TO_DEPTH,
+            ),
+            Verdict::Violated(violation) => {
+                let steps = steps(violation.trace.steps());
+                match violation.what {
+                    What::Deadlock => ("deadlock", format!("a state without a way on, {steps}"), exit::DEADLOCK),
+                    What::Fault => ("error", wrong(problem, "a step goes wrong", &steps), exit::ERROR),
+                    What::Assertion => ("assertion", wrong(problem, "an assertion fails", &steps), exit::ERROR),
+                    What::Property(number) => property(system, number, &steps),
+                }
+            }
+            Verdict::Unknown(why) => ("unknown", unknown(why, stats), exit::UNKNOWN),
+        };
+        Judgement { verdict, reason, exit_code }
+    }
+}
+
+fn holds(ask: &Ask, system: &System) -> String {
+    let asked = [
+        (ask.deadlocks, "a deadlock"),
+        (ask.errors, "an error or a failed assertion"),
+        (ask.properties && has(system, PropertyKind::Invariant), "a violated invariant"),
+        (ask.properties && has(system, PropertyKind::Goal), "a state that was searched for"),
+    ];
+    let list: Vec<&str> = asked.iter().filter(|(asked, _)| *asked).map(|(_, words)| *words).collect();
+    match list.split_last() {
+        None => "every reachable state was visited; nothing was looked for".into(),
+        Some((last, [])) => format!("every reachable state was visited without meeting {last}"),
+        Some((last, rest)) => {
+            format!("every reachable state was visited without meeting {} or {last}", rest.join(", "))
+        }
+    }
+}
+
+fn has(system: &System, kind: PropertyKind) -> bool {
+    system.properties.iter().any(|property| property.kind == kind)
+}
+
+fn wrong(problem: Option<String>, otherwise: &str, steps: &str) -> String {
+    format!("{}, {steps}", problem.unwrap_or_else(|| otherwise.into()))
+}
+
+fn property(system: &System, number: u32, steps: &str) -> (&'static str, String, u8) {
+    let property = &system.properties[number as usize];
+    let at = if property.line > 0 { format!(" (line {})", property.line) } else { String::new() };
+    match property.kind {
+        PropertyKind::Goal => ("reached", format!("`{}` is true{at}, {steps}", property.name), exit::PROPERTY),
+        PropertyKind::Invariant => {
+            ("invariant", format!("`{}` is violated{at}, {steps}", property.name), exit::PROPERTY)
+        }
+    }
+}
+
+fn steps(count: usize) -> String {
+    match count {
+        0 => "in an initial state".into(),
+        1 => "after 1 step".into(),
+        _ => format!("after {} steps", show_count(count as u64)),
+    }
+}
+
+fn unknown(why: &Why, stats: &Stats) -> String {
+    let what = match why {
+        Why::Memory => "memory: the budget is used up".to_string(),
+        Why::Disk(message) => format!("disk: {message}"),
+        Why::Time => "time: the limit is reached".into(),
+        Why::States => "states: the limit is reached".into(),
+        Why::Depth => {
+            "depth: states beyond the limit were not visited, and a depth-first search may miss nearer ones too".into()
+        }
+        Why::Interrupted => "interrupted".into(),
+    };
+    format!("{what}; nothing wrong was seen in {} states", show_count(stats.states))
+}

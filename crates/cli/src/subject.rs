@@ -1,0 +1,117 @@
+//! From a model file to a verified system with the properties that were asked for.
+
+use crate::failure::Failure;
+use crate::options::{LanguageName, LookFor, ModelOptions, OverflowName};
+use plimsoll_ir::{Property, PropertyKind, System, text, verify};
+use plimsoll_lang::{self as lang, Language, LoadedModel, Overflow, Source, diagnostic};
+use std::path::Path;
+
+/// A model as loaded.
+pub struct Subject {
+    pub language: &'static str,
+    pub system: System,
+    /// Rendered warnings of the front end.
+    pub warnings: Vec<String>,
+}
+
+/// The extension of the textual intermediate representation.
+const IR_EXTENSION: &str = "ir";
+const IR_NAME: &str = "IR";
+
+/// Loads a model. With goals to find, nothing but them (and given invariants) is looked for.
+pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
+    let is_ir = options.model.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(IR_EXTENSION));
+    let mut subject = match options.language {
+        Some(LanguageName::Ir) => load_ir(&options.model, look_for)?,
+        None if is_ir => load_ir(&options.model, look_for)?,
+        _ => load_language(options, look_for, styled)?,
+    };
+    if subject.system.name.is_empty() {
+        subject.system.name = options.model.file_stem().map_or(String::new(), |stem| stem.display().to_string());
+    }
+    Ok(subject)
+}
+
+fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
+    let loaded = lang::load(&options.model, &front_end_options(options));
+    let loaded = loaded.map_err(|error| Failure::of_load(&error, styled))?;
+    let warnings: Vec<String> = loaded
+        .warnings
+        .iter()
+        .map(|warning| diagnostic::render(&loaded.source, std::slice::from_ref(warning), styled).trim_end().to_string())
+        .collect();
+    let properties = properties(look_for, |text, option, kind| {
+        let source = Source { name: option.into(), text: text.into() };
+        let render = |found: Vec<lang::Diagnostic>| diagnostic::render(&source, &found, styled);
+        loaded.property(text, kind).map_err(|found| Failure::Usage(render(found).trim_end().to_string()))
+    })?;
+    let language = loaded.language.name();
+    let LoadedModel::System { mut system, .. } = loaded.model else {
+        return Err(Failure::usage("graphs (.aut) cannot be checked yet"));
+    };
+    add_properties(&mut system, properties, look_for);
+    verify(&system).map_err(|flaws| {
+        let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
+        Failure::internal(format!("the front end made a system that cannot be run: {flaw}"))
+    })?;
+    Ok(Subject { language, system, warnings })
+}
+
+fn front_end_options(options: &ModelOptions) -> lang::Options {
+    lang::Options {
+        language: options.language.and_then(|name| match name {
+            LanguageName::Dve => Some(Language::Dve),
+            LanguageName::Aut => Some(Language::Aut),
+            LanguageName::Promela => Some(Language::Promela),
+            LanguageName::Murphi => Some(Language::Murphi),
+            LanguageName::Ir => None,
+        }),
+        overflow: match options.overflow {
+            Some(OverflowName::Error) => Overflow::Error,
+            Some(OverflowName::Wrap) | None => Overflow::Wrap,
+        },
+        ignore_property: options.ignore_property,
+    }
+}
+
+/// Reads the textual form of a system.
+fn load_ir(path: &Path, look_for: &LookFor) -> Result<Subject, Failure> {
+    let name = path.display();
+    let bytes = std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: cannot be read: {error}")))?;
+    let model_error = |message: String| Failure::Model(format!("error: {name}: {message}"));
+    let text = String::from_utf8(bytes).map_err(|_| model_error("the file is not text".into()))?;
+    let mut system = text::parse(&text).map_err(|error| Failure::Model(format!("error: {name}:{error}")))?;
+    let properties = properties(look_for, |_, option, _| {
+        Err(Failure::usage(format!(
+            "{option}: expressions are not understood for the textual IR; put them into the file"
+        )))
+    })?;
+    add_properties(&mut system, properties, look_for);
+    verify(&system).map_err(|flaws| {
+        let lines: Vec<String> = flaws.iter().take(20).map(|flaw| format!("error: {name}: {flaw}")).collect();
+        Failure::Model(lines.join("\n"))
+    })?;
+    Ok(Subject { language: IR_NAME, system, warnings: Vec::new() })
+}
+
+fn properties(
+    look_for: &LookFor,
+    mut parse: impl FnMut(&str, &str, PropertyKind) -> Result<Property, Failure>,
+) -> Result<Vec<Property>, Failure> {
+    let goals = look_for.find.iter().map(|text| (text, "--find", PropertyKind::Goal));
+    let invariants = look_for.invariant.iter().map(|text| (text, "--invariant", PropertyKind::Invariant));
+    goals
+        .chain(invariants)
+        .map(|(text, option, kind)| {
+            let property = parse(text, option, kind)?;
+            Ok(Property { name: text.clone(), ..property })
+        })
+        .collect()
+}
+
+fn add_properties(system: &mut System, properties: Vec<Property>, look_for: &LookFor) {
+    if !look_for.find.is_empty() {
+        system.properties.clear();
+    }
+    system.properties.extend(properties);
+}
