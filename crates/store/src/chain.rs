@@ -7,7 +7,7 @@
 use crate::budget::Grant;
 use crate::hash;
 use crate::intern::Intern;
-use crate::pairs::{Full, Pairs};
+use crate::roots::{Full, Roots};
 use crate::tree::{self, Tree};
 
 /// How states are represented in the store. Both are injective.
@@ -30,7 +30,7 @@ pub struct Chain {
 #[derive(Debug)]
 enum Tier {
     Plain(Intern),
-    Tree { tree: Tree, roots: Pairs },
+    Tree { tree: Tree, roots: Roots },
 }
 
 /// Buffers for inserting; one per worker.
@@ -53,7 +53,7 @@ impl Chain {
     pub fn new(codec: Codec, width: usize, grant: &Grant) -> Result<Chain, Full> {
         let tier = match codec {
             Codec::Plain => Tier::Plain(Intern::new(width, grant.clone())?),
-            Codec::Tree => Tier::Tree { tree: Tree::new(width, grant)?, roots: Pairs::new(grant.clone())? },
+            Codec::Tree => Tier::Tree { tree: Tree::new(width, grant)?, roots: Roots::new(grant.clone())? },
         };
         Ok(Chain { width, tier })
     }
@@ -65,7 +65,7 @@ impl Chain {
             Tier::Plain(table) => table.reserve(count),
             Tier::Tree { tree, roots } => {
                 tree.reserve(count)?;
-                roots.reserve(count)
+                roots.reserve(count, tree.bound(count))
             }
         }
     }
@@ -95,9 +95,9 @@ impl Chain {
             Tier::Tree { tree, roots } => {
                 tree.encode(states, nodes)?;
                 for &root in &nodes.roots {
-                    let hash = hash::pair(root);
-                    roots.prefetch(hash);
-                    hashes.push(hash);
+                    let mixed = Roots::mix(root);
+                    roots.prefetch(mixed);
+                    hashes.push(mixed);
                 }
                 roots.insert_all(&nodes.roots, hashes, fresh)
             }

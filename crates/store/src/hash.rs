@@ -31,12 +31,6 @@ pub fn words(key: &[u32]) -> u64 {
     fold(hash ^ SEED, LAST)
 }
 
-/// Hash of two words.
-#[inline(always)]
-pub fn pair(key: u64) -> u64 {
-    fold(fold(key ^ SEED, ODD) ^ key, LAST)
-}
-
 /// Maps a hash to `0..count`, monotonically: larger hashes never come before smaller ones, and a larger
 /// `count` never moves a hash down. Tables that grow in place rely on both.
 #[inline(always)]
@@ -54,7 +48,7 @@ mod tests {
         let mut wide = [0u32; 256];
         for a in 0..256u32 {
             for b in 0..256u32 {
-                buckets[scale(pair((a as u64) << 32 | b as u64), 256)] += 1;
+                buckets[scale(words(&[a, b]), 256)] += 1;
                 wide[scale(words(&[a, 0, b, 7, 1]), 256)] += 1;
             }
         }

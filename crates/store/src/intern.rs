@@ -1,46 +1,40 @@
 //! Numbers for vectors of words: equal vectors get the same number, numbers are dense from zero.
 //!
-//! Vectors lie end to end in one region; an index of 32-bit entries finds them. An entry is the number
-//! plus one in its low bits and a piece of the hash in the rest, in cache lines of sixteen; the index is
-//! rebuilt from the vectors when it grows. This is a node table of the tree store, and with whole states
-//! as vectors it is the plain store. Interning is lock-free through `&self`: a vector is written before
-//! its number is published, and a worker that loses the race leaves an unused number behind.
+//! One open-addressing table whose slots hold the number and the vector itself, so a lookup touches one
+//! place in memory. This is a node table of the tree store, and with whole states as vectors it is the
+//! plain store. A slot's first word is the number plus one; zero is an empty slot, all ones a slot being
+//! written. Interning is lock-free through `&self` except that readers of a slot being written wait for
+//! its writer. Growing happens in place, as in [`crate::roots`]: homes never move down.
 
 use crate::budget::Grant;
 use crate::hash;
-use crate::pairs::Full;
 use crate::region::{Region, prefetch};
+use crate::roots::Full;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const LINE: usize = 16;
-/// Lines beyond the last home line; there is no wrapping around.
-const SLACK: usize = 16;
-const FIRST_LINES: usize = 48;
-/// Free entries leave tags room to tell vectors apart; more load saves little as entries are small.
+/// Slots beyond the last home; there is no wrapping around.
+const SLACK: usize = 256;
+const FIRST_SLOTS: usize = 256;
 const LOAD_PERCENT: usize = 80;
-const GROWTH_PERCENT: usize = 140;
+const GROWTH_PERCENT: usize = 150;
+const BUSY: u32 = u32::MAX;
 
 /// A growing table of vectors of `stride` words.
 #[derive(Debug)]
 pub struct Intern {
     stride: usize,
-    vectors: Region,
-    index: Region,
-    lines: usize,
-    /// Low bits of an entry that hold the number plus one.
-    number_bits: u32,
+    region: Region,
+    slots: usize,
     /// Vectors that fit before the next growth.
-    room: u32,
+    room: usize,
     count: AtomicU32,
 }
 
 impl Intern {
     pub fn new(stride: usize, grant: Grant) -> Result<Intern, Full> {
         assert!(stride > 0);
-        let (vectors, index) = (Region::new(grant.clone()), Region::new(grant));
-        let count = AtomicU32::new(0);
-        let mut table = Intern { stride, vectors, index, lines: 0, number_bits: 0, room: 0, count };
-        table.grow(FIRST_LINES * LINE * LOAD_PERCENT / 100)?;
+        let mut table = Intern { stride, region: Region::new(grant), slots: 0, room: 0, count: AtomicU32::new(0) };
+        table.grow(FIRST_SLOTS)?;
         Ok(table)
     }
 
@@ -54,122 +48,104 @@ impl Intern {
     }
 
     pub fn bytes(&self) -> usize {
-        self.vectors.bytes() + self.index.bytes()
+        self.region.bytes()
     }
 
     /// Makes sure that `count` more vectors fit.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
-        let least = self.len() + count;
-        if least <= self.room as usize {
+        let wanted = self.len() + count;
+        if wanted <= self.room {
             return Ok(());
         }
-        let comfortable = least.max(self.room as usize * GROWTH_PERCENT / 100);
+        let least = (wanted * 100).div_ceil(LOAD_PERCENT);
+        let comfortable = least.max(self.slots * GROWTH_PERCENT / 100);
         self.grow(comfortable).or_else(|Full| self.grow((least + comfortable) / 2)).or_else(|Full| self.grow(least))
     }
 
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.index.words()[hash::scale(hash, self.lines) * LINE]);
+        prefetch(&self.region.words()[hash::scale(hash, self.slots) * (self.stride + 1)]);
     }
 
     /// The number of `vector` (with hash `hash`), and whether it is new.
     #[inline(always)]
     pub fn intern(&self, vector: &[u32], hash: u64) -> Result<(u32, bool), Full> {
-        debug_assert_eq!(vector.len(), self.stride);
-        let tag = self.tag(hash);
-        let mask = (1u32 << self.number_bits) - 1;
-        let mut mine = None;
-        for slot in &self.index.words()[hash::scale(hash, self.lines) * LINE..] {
-            let mut entry = slot.load(Ordering::Acquire);
-            if entry == 0 {
-                let number = match mine {
-                    Some(number) => number,
-                    None => *mine.insert(self.write(vector)?),
-                };
-                match slot.compare_exchange(0, tag | (number + 1), Ordering::Release, Ordering::Acquire) {
-                    Ok(_) => return Ok((number, true)),
-                    Err(other) => entry = other,
+        assert_eq!(vector.len(), self.stride);
+        let step = vector.len() + 1;
+        for slot in self.region.words()[hash::scale(hash, self.slots) * step..].chunks_exact(step) {
+            let mut header = slot[0].load(Ordering::Acquire);
+            if header == 0 {
+                match slot[0].compare_exchange(0, BUSY, Ordering::Relaxed, Ordering::Acquire) {
+                    Ok(_) => return self.write(slot, vector).map(|number| (number, true)),
+                    Err(other) => header = other,
                 }
             }
-            if (entry ^ tag) & !mask == 0 && self.equals((entry & mask) - 1, vector) {
-                return Ok(((entry & mask) - 1, false));
+            while header == BUSY {
+                std::hint::spin_loop();
+                header = slot[0].load(Ordering::Acquire);
+            }
+            let held = slot[1..].iter().zip(vector);
+            if held.fold(0, |diff, (held, word)| diff | (held.load(Ordering::Relaxed) ^ word)) == 0 {
+                return Ok((header - 1, false));
             }
         }
         Err(Full)
     }
 
-    /// Copies the vector with number `number`.
-    pub fn read(&self, number: u32, out: &mut [u32]) {
-        let vector = &self.vectors.words()[number as usize * self.stride..][..self.stride];
-        out.iter_mut().zip(vector).for_each(|(out, word)| *out = word.load(Ordering::Relaxed));
+    /// Every vector with its number, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[AtomicU32])> {
+        let slots = self.region.words().chunks_exact(self.stride + 1);
+        slots
+            .map(|slot| (slot[0].load(Ordering::Acquire), &slot[1..]))
+            .filter(|&(header, _)| header != 0)
+            .map(|(header, vector)| (header - 1, vector))
     }
 
     #[inline(always)]
-    fn tag(&self, hash: u64) -> u32 {
-        (hash as u32) << self.number_bits
-    }
-
-    #[inline(always)]
-    fn equals(&self, number: u32, vector: &[u32]) -> bool {
-        let held = &self.vectors.words()[number as usize * self.stride..][..vector.len()];
-        held.iter().zip(vector).fold(0, |diff, (held, word)| diff | (held.load(Ordering::Relaxed) ^ word)) == 0
-    }
-
-    fn write(&self, vector: &[u32]) -> Result<u32, Full> {
+    fn write(&self, slot: &[AtomicU32], vector: &[u32]) -> Result<u32, Full> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        if number >= self.room {
-            self.count.fetch_sub(1, Ordering::Relaxed);
-            return Err(Full);
-        }
-        let place = &self.vectors.words()[number as usize * self.stride..][..self.stride];
-        place.iter().zip(vector).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
+        slot[1..].iter().zip(vector).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
+        slot[0].store(number + 1, Ordering::Release);
         Ok(number)
     }
 
-    /// Makes room for `wanted` vectors in all and rebuilds the index if it has to grow for them.
-    fn grow(&mut self, wanted: usize) -> Result<(), Full> {
-        // Numbers and tags share 32 bits.
-        if wanted > 1 << 30 {
-            return Err(Full);
-        }
-        let lines = (wanted * 100).div_ceil(LOAD_PERCENT * LINE);
-        let ready = self.vectors.grow(wanted * self.stride * 4)
-            && (lines <= self.lines || self.index.grow((lines + SLACK) * LINE * 4));
-        if !ready {
+    /// Makes the table at least `slots` large.
+    fn grow(&mut self, slots: usize) -> Result<(), Full> {
+        let step = self.stride + 1;
+        if slots * LOAD_PERCENT / 100 >= BUSY as usize - 1 || !self.region.grow((slots + SLACK) * step * 4) {
             return Err(Full);
         }
         // Growth is by whole pages: use all of it.
-        let lines = self.index.bytes() / 4 / LINE - SLACK;
-        let fits = (lines * LINE * LOAD_PERCENT / 100).min(self.vectors.bytes() / 4 / self.stride);
-        self.room = fits as u32;
-        if lines != self.lines {
-            self.lines = lines;
-            self.rebuild();
-        }
+        let slots = self.region.bytes() / 4 / step - SLACK;
+        let old_end = if self.slots == 0 { 0 } else { (self.slots + SLACK) * step };
+        self.slots = slots;
+        self.room = (slots * LOAD_PERCENT / 100).min(BUSY as usize - 2);
+        self.spread(old_end);
         Ok(())
     }
 
-    fn rebuild(&mut self) {
-        // The index never holds more numbers than it has entries, whatever room the vectors have.
-        self.number_bits = usize::BITS - (self.lines * LINE).leading_zeros();
-        self.index.zero();
-        let (count, stride, lines, bits) = (self.len(), self.stride, self.lines, self.number_bits);
-        let vectors = self.vectors.words_mut();
-        let index = self.index.words_mut();
-        let mut hashes = [0; 64];
-        for first in (0..count).step_by(hashes.len()) {
-            let numbers = first..count.min(first + hashes.len());
-            for number in numbers.clone() {
-                let hash = hash::words(&vectors[number * stride..][..stride]);
-                hashes[number - first] = hash;
-                prefetch(&index[hash::scale(hash, lines) * LINE]);
+    /// Moves every vector to its new place, cluster by cluster from the top end downwards.
+    fn spread(&mut self, old_end: usize) {
+        let (step, slots) = (self.stride + 1, self.slots);
+        let words = self.region.words_mut();
+        let mut cluster = Vec::new();
+        let mut end = old_end;
+        while end > 0 {
+            let mut start = end;
+            while start > 0 && words[start - step] != 0 {
+                start -= step;
             }
-            for number in numbers {
-                let hash = hashes[number - first];
-                let home = hash::scale(hash, lines) * LINE;
-                let hole = index[home..].iter().position(|&entry| entry == 0).expect("room after the last home");
-                index[home + hole] = (hash as u32) << bits | (number as u32 + 1);
+            cluster.extend_from_slice(&words[start..end]);
+            words[start..end].fill(0);
+            for slot in cluster.chunks_exact(step) {
+                let mut place = hash::scale(hash::words(&slot[1..]), slots) * step;
+                while words[place] != 0 {
+                    place += step;
+                }
+                words[place..][..step].copy_from_slice(slot);
             }
+            cluster.clear();
+            end = start.saturating_sub(step);
         }
     }
 }
@@ -201,10 +177,10 @@ mod tests {
                 let number = *twin.entry(vector.clone()).or_insert(next);
                 assert_eq!(put(&table, &vector), Ok((number, number == next)));
             }
-            let mut out = vec![0; stride];
-            for (vector, number) in &twin {
-                table.read(*number, &mut out);
-                assert_eq!(&out, vector);
+            assert_eq!(table.iter().count(), twin.len());
+            for (number, vector) in table.iter() {
+                let vector: Vec<u32> = vector.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+                assert_eq!(twin[&vector], number);
             }
         }
     }
@@ -228,11 +204,11 @@ mod tests {
         table.reserve(50_000).unwrap();
         let table = &table;
         let all: Vec<Vec<u32>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..4)
-                .map(|_| scope.spawn(move || (0..10_000).map(|v| put(table, &[v, v]).unwrap().0).collect()))
-                .collect();
+            let number = move |v| put(table, &[v, v]).unwrap().0;
+            let workers: Vec<_> = (0..4).map(|_| scope.spawn(move || (0..10_000).map(number).collect())).collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
         assert!(all.iter().all(|numbers| numbers == &all[0]));
+        assert_eq!(table.len(), 10_000);
     }
 }

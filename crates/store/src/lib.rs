@@ -6,9 +6,9 @@ pub mod disk;
 pub mod hash;
 pub mod intern;
 pub mod log;
-pub mod pairs;
 pub mod queue;
 pub mod region;
+pub mod roots;
 pub mod stack;
 pub mod tree;
 
@@ -16,6 +16,7 @@ pub use budget::{Budget, Grant};
 pub use chain::{Chain, Codec, Scratch, Usage};
 pub use disk::{Spill, SpillError};
 pub use log::StepLog;
-pub use pairs::Full;
+
 pub use queue::{Queue, QueueError};
+pub use roots::Full;
 pub use stack::Stack;

@@ -80,15 +80,15 @@ impl Region {
         true
     }
 
-    /// Sets everything to zero by giving the pages back to the system.
-    pub fn zero(&mut self) {
-        if self.used > 0 {
-            // SAFETY: private anonymous pages of our own mapping read as zero afterwards.
-            let done = unsafe { madvise(self.base.cast(), self.used, Advice::LinuxDontNeed) };
-            if done.is_err() {
-                self.bytes_mut().fill(0);
-            }
+    /// Like `grow`, if the grant also has room for `beside` bytes of short-lived memory.
+    #[must_use]
+    pub fn grow_beside(&mut self, bytes: usize, beside: usize) -> bool {
+        if !self.grant.take(beside as u64) {
+            return false;
         }
+        let grown = self.grow(bytes);
+        self.grant.give_back(beside as u64);
+        grown
     }
 
     pub fn words(&self) -> &[AtomicU32] {
@@ -109,11 +109,6 @@ impl Region {
     pub fn pairs_mut(&mut self) -> &mut [u64] {
         // SAFETY: as in `words_mut`.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.used / 8) }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `words_mut`.
-        unsafe { std::slice::from_raw_parts_mut(self.base, self.used) }
     }
 }
 
@@ -154,8 +149,6 @@ mod tests {
         region.words_mut()[2047] = 7;
         assert!(region.grow(60_000) && !region.grow(70_000));
         assert_eq!((region.words_mut()[2047], region.words_mut()[2048]), (7, 0));
-        region.zero();
-        assert_eq!(region.words_mut()[2047], 0);
         drop(region);
         assert_eq!(budget.used_bytes(), 0);
     }

@@ -2,8 +2,8 @@
 //! of them were tried. It grows in place within its grant.
 
 use crate::budget::Grant;
-use crate::pairs::Full;
 use crate::region::Region;
+use crate::roots::Full;
 
 /// Words before the states of a frame: where the frame below starts (two words), count, cursor.
 const HEADER: usize = 4;

@@ -10,7 +10,7 @@
 use crate::budget::Grant;
 use crate::hash;
 use crate::intern::Intern;
-use crate::pairs::Full;
+use crate::roots::Full;
 
 const GROUP: usize = 4;
 
@@ -26,9 +26,9 @@ enum Source {
 pub struct Tree {
     width: usize,
     sources: Vec<Source>,
-    /// One table per node, except where a single word is its own number.
-    tables: Vec<Option<Intern>>,
-    /// The two nodes under the root; none if the state has one or two words and is its own root.
+    /// One table per node.
+    tables: Vec<Intern>,
+    /// The two nodes under the root; none if the state is a single word and its own root.
     root: Option<(usize, usize)>,
 }
 
@@ -44,16 +44,12 @@ pub struct Scratch {
 impl Tree {
     pub fn new(width: usize, grant: &Grant) -> Result<Tree, Full> {
         assert!(width > 0);
-        let (mut sources, root) = shape(width);
-        if root.is_none() {
-            sources.clear();
-        }
+        let (sources, root) = shape(width);
         let tables = sources
             .iter()
             .map(|source| match *source {
-                Source::Words { count: 1, .. } => Ok(None),
-                Source::Words { count, .. } => Intern::new(count, grant.clone()).map(Some),
-                Source::Nodes { .. } => Intern::new(2, grant.clone()).map(Some),
+                Source::Words { count, .. } => Intern::new(count, grant.clone()),
+                Source::Nodes { .. } => Intern::new(2, grant.clone()),
             })
             .collect::<Result<_, Full>>()?;
         Ok(Tree { width, sources, tables, root })
@@ -61,16 +57,23 @@ impl Tree {
 
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
-        self.tables.iter_mut().flatten().try_for_each(|table| table.reserve(count))
+        self.tables.iter_mut().try_for_each(|table| table.reserve(count))
+    }
+
+    /// After another `count` states, both numbers of every root are below this.
+    pub fn bound(&self, count: usize) -> u32 {
+        let Some((left, right)) = self.root else { return u32::MAX };
+        let most = self.tables[left].len().max(self.tables[right].len()) + count;
+        u32::try_from(most).unwrap_or(u32::MAX)
     }
 
     pub fn bytes(&self) -> usize {
-        self.tables.iter().flatten().map(Intern::bytes).sum()
+        self.tables.iter().map(Intern::bytes).sum()
     }
 
     /// Inner nodes stored.
     pub fn nodes(&self) -> usize {
-        self.tables.iter().flatten().map(Intern::len).sum()
+        self.tables.iter().map(Intern::len).sum()
     }
 
     /// Computes the roots of all `states` (end to end) into `scratch.roots`.
@@ -79,7 +82,7 @@ impl Tree {
         let count = states.len() / self.width;
         roots.clear();
         let Some((left, right)) = self.root else {
-            roots.extend(states.chunks_exact(self.width).map(|state| pair(state[0], *state.get(1).unwrap_or(&0))));
+            roots.extend(states.iter().map(|&word| word as u64));
             return Ok(());
         };
         numbers.resize(self.sources.len() * count, 0);
@@ -87,61 +90,27 @@ impl Tree {
         for (node, source) in self.sources.iter().enumerate() {
             let (done, rest) = numbers.split_at_mut(node * count);
             let out = &mut rest[..count];
-            match (*source, &self.tables[node]) {
-                (Source::Words { first, .. }, None) => {
-                    let words = states.chunks_exact(self.width).map(|state| state[first]);
-                    out.iter_mut().zip(words).for_each(|(out, word)| *out = word);
-                }
-                (Source::Words { first, count: group }, Some(table)) => {
+            let table = &self.tables[node];
+            match *source {
+                Source::Words { first, count: group } => {
                     let vectors = states.chunks_exact(self.width).map(|state| &state[first..]);
                     match group {
-                        2 => number_all(table, vectors.map(|vector| [vector[0], vector[1]]), hashes, out)?,
+                        1 => number_all(table, vectors.map(|v| [v[0]]), hashes, out)?,
+                        2 => number_all(table, vectors.map(|v| [v[0], v[1]]), hashes, out)?,
                         3 => number_all(table, vectors.map(|v| [v[0], v[1], v[2]]), hashes, out)?,
                         _ => number_all(table, vectors.map(|v| [v[0], v[1], v[2], v[3]]), hashes, out)?,
                     }
                 }
-                (Source::Nodes { left, right }, Some(table)) => {
+                Source::Nodes { left, right } => {
                     let lefts = done[left * count..][..count].iter();
                     let pairs = lefts.zip(&done[right * count..][..count]).map(|(&left, &right)| [left, right]);
                     number_all(table, pairs, hashes, out)?;
                 }
-                (Source::Nodes { .. }, None) => unreachable!("pairs always have a table"),
             }
         }
         let lefts = numbers[left * count..][..count].iter();
         roots.extend(lefts.zip(&numbers[right * count..][..count]).map(|(&left, &right)| pair(left, right)));
         Ok(())
-    }
-
-    /// Computes the state that `root` stands for.
-    pub fn decode(&self, root: u64, state: &mut [u32]) {
-        let (left, right) = ((root >> 32) as u32, root as u32);
-        match self.root {
-            None => {
-                state[0] = left;
-                if self.width == 2 {
-                    state[1] = right;
-                }
-            }
-            Some((left_node, right_node)) => {
-                self.decode_node(left_node, left, state);
-                self.decode_node(right_node, right, state);
-            }
-        }
-    }
-
-    fn decode_node(&self, node: usize, number: u32, state: &mut [u32]) {
-        match (self.sources[node], &self.tables[node]) {
-            (Source::Words { first, .. }, None) => state[first] = number,
-            (Source::Words { first, count }, Some(table)) => table.read(number, &mut state[first..][..count]),
-            (Source::Nodes { left, right }, Some(table)) => {
-                let mut numbers = [0; 2];
-                table.read(number, &mut numbers);
-                self.decode_node(left, numbers[0], state);
-                self.decode_node(right, numbers[1], state);
-            }
-            (Source::Nodes { .. }, None) => unreachable!("pairs always have a table"),
-        }
     }
 }
 
@@ -170,7 +139,7 @@ fn number_all<const N: usize>(
 
 /// Cuts `width` words into groups and pairs them up to two nodes, children before parents.
 fn shape(width: usize) -> (Vec<Source>, Option<(usize, usize)>) {
-    if width <= 2 {
+    if width == 1 {
         return (Vec::new(), None);
     }
     let groups = width.div_ceil(GROUP).max(2);
@@ -200,7 +169,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn roots_are_equal_exactly_when_states_are_and_decode_back() {
+    fn roots_are_equal_exactly_when_states_are() {
         let mut random = 88172645463325252u64;
         for width in 1..=30 {
             let mut tree = Tree::new(width, &Grant::unlimited()).unwrap();
@@ -219,9 +188,6 @@ mod tests {
                 for (state, &root) in states.chunks(width).zip(&scratch.roots) {
                     let known = seen.entry(root).or_insert_with(|| state.to_vec());
                     assert_eq!(known, state);
-                    let mut decoded = vec![0; width];
-                    tree.decode(root, &mut decoded);
-                    assert_eq!(decoded, state);
                 }
             }
             let distinct: std::collections::HashSet<_> = seen.values().collect();
