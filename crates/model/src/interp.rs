@@ -8,7 +8,11 @@
 mod link;
 mod run;
 
-use plimsoll_ir::{Choice, Command, Deadlock, Faults, Layout, ProcessId, Property, PropertyKind, Slot, System};
+use std::sync::OnceLock;
+
+use plimsoll_ir::{
+    Choice, Command, Deadlock, Effects, Faults, Layout, ProcessId, Property, PropertyKind, Slot, System,
+};
 
 use crate::chain::Chain;
 use crate::order::{Order, choice_values};
@@ -28,6 +32,8 @@ pub struct Interp {
     /// Accepts states without successors as proper ends.
     accepted: Option<Expr>,
     chain: Option<Chain>,
+    /// Computed when a reduction first asks.
+    effects: OnceLock<Effects>,
 }
 
 /// A list of commands, linked and ordered.
@@ -100,6 +106,7 @@ impl Interp {
                 _ => None,
             },
             chain: system.exclusive.map(|var| Chain { scalar: slot_of(var) }),
+            effects: OnceLock::new(),
             layout,
             system,
         }
@@ -121,24 +128,23 @@ impl Interp {
         self.chain
     }
 
-    /// What went wrong in a step from `state`; `None` if nothing does.
+    /// What goes wrong in a step from `state`; `None` if nothing does. A step that stands for an atomic
+    /// chain is followed to where the chain goes wrong.
     pub fn explain(&self, state: &[u32], step: Step) -> Option<Explanation> {
-        let Some(_) = self.chain else {
-            return self.explain_instance(&self.commands, state, step.instance());
-        };
+        let found = self.explain_instance(&self.commands, state, step.instance());
+        if found.is_some() || step.is_plain() || self.chain.is_none() {
+            return found;
+        }
         let mut out = Successors::new(self.width());
         self.successors(state, &mut out);
-        let number = out.steps().iter().position(|&other| other == step.0)?;
-        let mut before = state.to_vec();
-        for (step, after) in self.path(state, number) {
-            if !step.is_plain() {
-                let endless = || Explanation::new(Problem::Chain, "the atomic chain does not end".into(), None);
-                let found = self.explain_instance(&self.commands, &before, step.instance());
-                return Some(found.unwrap_or_else(endless));
-            }
-            before = after;
-        }
-        None
+        let number = out.steps().iter().position(|&other| other == step.0);
+        let path = number.map_or(Vec::new(), |number| self.path(state, number));
+        let befores = std::iter::once(state).chain(path.iter().map(|(_, state)| state.as_slice()));
+        let within = |(before, (step, _)): (&[u32], &(Step, Vec<u32>))| {
+            self.explain_instance(&self.commands, before, step.instance())
+        };
+        let endless = || Explanation::new(Problem::Chain, "the atomic chain does not end".into(), None);
+        Some(befores.zip(&path).find_map(within).unwrap_or_else(endless))
     }
 
     /// What went wrong in a start command; `None` if nothing does.
@@ -149,7 +155,7 @@ impl Interp {
     fn explain_instance(&self, program: &Program, state: &[u32], instance: u32) -> Option<Explanation> {
         let (command, number) = program.order.locate(instance)?;
         let mut machine = Machine::new(state);
-        match program.codes[command].fire(&mut machine, number) {
+        match program.codes[command.index()].fire(&mut machine, number) {
             Err(Stop::Fault(fault)) => Some(Explanation::of(&fault)),
             Err(Stop::Discard) | Ok(false) => None,
             Ok(true) => machine.failed.map(|message| Explanation::new(Problem::Assertion, message.to_string(), None)),
@@ -307,16 +313,20 @@ impl Model for Interp {
     }
 
     fn conventions(&self) -> Conventions {
-        conventions(&self.system)
+        Conventions {
+            stuttering_is_deadlock: self.system.deadlock == Deadlock::Stuttering,
+            deadlock_is_fine: self.system.deadlock == Deadlock::Never,
+            faults_absorb: self.system.faults == Faults::Absorb,
+        }
     }
-}
 
-/// The conventions of a system.
-pub(crate) fn conventions(system: &System) -> Conventions {
-    Conventions {
-        stuttering_is_deadlock: system.deadlock == Deadlock::Stuttering,
-        deadlock_is_fine: system.deadlock == Deadlock::Never,
-        faults_absorb: system.faults == Faults::Absorb,
+    fn independent(&self, one: Step, other: Step) -> bool {
+        let command = |step: Step| self.commands.order.locate(step.instance()).map(|(command, _)| command);
+        let effects = self.effects.get_or_init(|| Effects::of(&self.system));
+        match (command(one), command(other)) {
+            (Some(one), Some(other)) => effects.independent(one, other),
+            _ => false,
+        }
     }
 }
 

@@ -4,14 +4,17 @@
 //! [`plimsoll_ir::System`]; [`jit`] is the same, fast, and must agree successor by successor.
 
 mod chain;
+pub mod graph;
 pub mod interp;
 pub mod jit;
 mod order;
+pub mod show;
 pub mod successors;
 
+pub use graph::Graph;
 pub use interp::{Explanation, Interp, Problem};
 pub use jit::Jit;
-pub use order::count_instances;
+pub use show::{Describe, Show, StepText};
 pub use successors::{Step, Successors};
 
 /// A transition system whose states are vectors of 32-bit words.

@@ -4,9 +4,7 @@
 //! by command, then by choices with the last one fastest. Commands are grouped by the process that
 //! moves and the location it moves from; in a state only one list of each group can be enabled.
 
-use plimsoll_ir::{Choice, Command, ProcessId};
-
-use crate::Step;
+use plimsoll_ir::{Choice, Command, CommandId, Instances, ProcessId};
 
 /// Neighbouring commands of one process (or of none), listed by the location they start from.
 pub(crate) struct Group {
@@ -24,8 +22,7 @@ pub(crate) struct Section {
 pub(crate) struct Order {
     /// By increasing rank.
     pub sections: Vec<Section>,
-    /// The number of each command's first instance, and at the end the number of all instances.
-    first: Vec<u32>,
+    numbers: Instances,
 }
 
 impl Order {
@@ -48,25 +45,26 @@ impl Order {
             lists[location].push(index);
         }
         sections.sort_by_key(|section| section.rank);
-        Order { sections, first: number(commands) }
+        Order { sections, numbers: Instances::of(commands) }
     }
 
     /// The number of the first instance of a command.
     pub fn first_instance(&self, command: usize) -> u32 {
-        self.first[command]
+        self.numbers.first(CommandId(command as u32))
     }
 
     pub fn instances(&self, command: usize) -> u32 {
-        self.first[command + 1] - self.first[command]
+        // The entry behind the last command is the number of all instances.
+        self.first_instance(command + 1) - self.first_instance(command)
     }
 
     /// The command that an instance belongs to, and its place among that command's instances.
-    pub fn locate(&self, instance: u32) -> Option<(usize, u32)> {
-        if instance >= *self.first.last()? {
+    pub fn locate(&self, instance: u32) -> Option<(CommandId, u32)> {
+        if instance >= self.numbers.total() {
             return None;
         }
-        let command = self.first.partition_point(|&first| first <= instance) - 1;
-        Some((command, instance - self.first[command]))
+        let command = self.numbers.command(instance);
+        Some((command, instance - self.numbers.first(command)))
     }
 
     /// No state has more successors than this.
@@ -76,12 +74,6 @@ impl Order {
         let of_section = |section: &Section| section.groups.iter().map(of_group).sum();
         self.sections.iter().map(of_section).max().unwrap_or(0)
     }
-}
-
-/// How many instances a list of commands has; `None` if steps cannot number them.
-pub fn count_instances(commands: &[Command]) -> Option<u32> {
-    let total = commands.iter().try_fold(0u64, |sum, command| sum.checked_add(command.instances()?))?;
-    u32::try_from(total).ok().filter(|&total| total < Step::LIMIT)
 }
 
 /// The values of a command's choices in its `number`-th instance.
@@ -95,15 +87,6 @@ pub(crate) fn choice_values(choices: &[Choice], number: u32) -> Vec<i64> {
     }
     values.reverse();
     values
-}
-
-fn number(commands: &[Command]) -> Vec<u32> {
-    assert!(count_instances(commands).is_some(), "a verified system has fewer than 2^30 command instances");
-    let mut first = vec![0u32];
-    for command in commands {
-        first.push(first.last().unwrap() + command.instances().unwrap() as u32);
-    }
-    first
 }
 
 #[cfg(test)]
@@ -126,8 +109,8 @@ mod tests {
         let commands = [command(None, 0, 0, &[]), command(None, 0, 0, &[2, 3]), command(None, 0, 0, &[0])];
         let order = Order::of(&commands);
         assert_eq!((0..3).map(|c| order.first_instance(c)).collect::<Vec<_>>(), [0, 1, 7]);
-        assert_eq!(order.locate(0), Some((0, 0)));
-        assert_eq!(order.locate(6), Some((1, 5)));
+        assert_eq!(order.locate(0), Some((CommandId(0), 0)));
+        assert_eq!(order.locate(6), Some((CommandId(1), 5)));
         assert_eq!(order.locate(7), None);
         let values: Vec<_> = (0..6).map(|number| choice_values(&commands[1].choices, number)).collect();
         assert_eq!(values, [[1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3]]);
@@ -147,11 +130,5 @@ mod tests {
         assert_eq!(order.most_successors(), 8);
         assert_eq!(order.sections.len(), 2);
         assert_eq!(order.sections[0].groups.len(), 3);
-    }
-
-    #[test]
-    fn too_many_instances_are_noticed() {
-        assert_eq!(count_instances(&[command(None, 0, 0, &[1 << 20, 1 << 20])]), None);
-        assert_eq!(count_instances(&[command(None, 0, 0, &[1 << 10, 1 << 10])]), Some(1 << 20));
     }
 }

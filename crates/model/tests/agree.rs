@@ -37,8 +37,7 @@ fn compare(interp: &Interp, jit: &Jit, name: &str) -> usize {
     let mut entries = 0;
     let mut next = 0;
     loop {
-        for (state, step) in expected.iter().filter(|(_, step)| !step.is_fault()) {
-            let _ = step;
+        for (state, _) in expected.iter().filter(|(_, step)| !step.is_fault()) {
             if seen.len() < MOST_STATES && seen.insert(state.to_vec()) {
                 queue.push(state.to_vec());
             }
