@@ -248,7 +248,7 @@ fn dynamic_indices_reach_every_element() {
             system.vars[1].init = vec![element.high; 5];
             let element_i = || Place::from(a).index(read(i));
             let stmts = vec![set(element_i(), op(BinOp::Sub, read(element_i()), 1)), set(i, 6)];
-            let mut expected = vec![element.high; 6];
+            let mut expected = [element.high; 6];
             expected[0] = 6;
             expected[index as usize + 1] -= 1;
             let text: Vec<String> = expected.iter().map(i64::to_string).collect();

@@ -31,15 +31,23 @@ pub struct Jit {
 impl Jit {
     /// Compiles a verified system, or says why that is not possible here.
     pub fn new(system: System) -> Result<Jit, String> {
-        let interp = Interp::new(system);
-        let native = Compiler::new(interp.system(), interp.layout(), interp.order())?.compile()?;
-        Ok(Jit {
-            native,
-            width: interp.width(),
-            most_successors: interp.most_successors(),
-            chain: interp.chain(),
-            interp,
-        })
+        Jit::from_interp(Interp::new(system)).map_err(|(_, why)| why)
+    }
+
+    /// Compiles the system of an interpreter; gives the interpreter back with the reason if that fails.
+    #[allow(clippy::result_large_err, reason = "it happens once, and the interpreter is not to be lost")]
+    pub fn from_interp(interp: Interp) -> Result<Jit, (Interp, String)> {
+        let compiled = Compiler::new(interp.system(), interp.layout(), interp.order()).and_then(Compiler::compile);
+        match compiled {
+            Err(why) => Err((interp, why)),
+            Ok(native) => Ok(Jit {
+                native,
+                width: interp.width(),
+                most_successors: interp.most_successors(),
+                chain: interp.chain(),
+                interp,
+            }),
+        }
     }
 
     /// The semantics that the code was made from.
