@@ -24,6 +24,7 @@ pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &
     match executor {
         Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control),
         Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control),
+        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control),
     }
 }
 
@@ -35,7 +36,7 @@ pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, contro
         Order::Dfs => depth_first(model, plan, budget, control),
     };
     searched.unwrap_or_else(|why| {
-        let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default() };
+        let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
         Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() }
     })
 }

@@ -230,9 +230,6 @@ pub struct InfoOptions {
     /// Print the textual form of the intermediate representation instead
     #[arg(long)]
     pub ir: bool,
-    /// With `--ir`: as the front end made it, without optimisation
-    #[arg(long, requires = "ir")]
-    pub unoptimised: bool,
 }
 
 #[derive(Debug, Args)]

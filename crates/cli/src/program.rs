@@ -34,13 +34,19 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             interrupt::listen();
             commands::check::run(&options, out)
         }
+        Command::Simulate(options) => commands::simulate::run(&options, out),
+        Command::Replay(options) => commands::replay::run(&options, out),
+        Command::Info(options) => commands::info::run(&options, out),
+        Command::Compare(options) => {
+            interrupt::listen();
+            commands::compare::run(&options, out)
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Options::command(), "plimsoll", &mut script);
             out.print(&String::from_utf8_lossy(&script));
             Ok(0)
         }
-        _ => Err(Failure::usage("this command is still being written")),
     }
 }
 

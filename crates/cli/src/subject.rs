@@ -3,15 +3,22 @@
 use crate::failure::Failure;
 use crate::options::{LanguageName, LookFor, ModelOptions, OverflowName};
 use plimsoll_ir::{Property, PropertyKind, System, text, verify};
-use plimsoll_lang::{self as lang, Language, LoadedModel, Overflow, Source, diagnostic};
+use plimsoll_lang::{self as lang, Language, LoadedModel, Lts, Overflow, Source, diagnostic};
+use plimsoll_model::Graph;
 use std::path::Path;
 
 /// A model as loaded.
 pub struct Subject {
     pub language: &'static str,
-    pub system: System,
+    pub content: Content,
     /// Rendered warnings of the front end.
     pub warnings: Vec<String>,
+}
+
+/// What is checked.
+pub enum Content {
+    System(System),
+    Graph(Graph),
 }
 
 /// The extension of the textual intermediate representation.
@@ -26,10 +33,17 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
         None if is_ir => load_ir(&options.model, look_for)?,
         _ => load_language(options, look_for, styled)?,
     };
-    if subject.system.name.is_empty() {
-        subject.system.name = options.model.file_stem().map_or(String::new(), |stem| stem.display().to_string());
+    if let Content::System(system) = &mut subject.content
+        && system.name.is_empty()
+    {
+        system.name = stem(&options.model);
     }
     Ok(subject)
+}
+
+/// The file's name without folder and extension.
+pub fn stem(path: &Path) -> String {
+    path.file_stem().map_or(String::new(), |stem| stem.display().to_string())
 }
 
 fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
@@ -46,15 +60,26 @@ fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Re
         loaded.property(text, kind).map_err(|found| Failure::Usage(render(found).trim_end().to_string()))
     })?;
     let language = loaded.language.name();
-    let LoadedModel::System { mut system, .. } = loaded.model else {
-        return Err(Failure::usage("graphs (.aut) cannot be checked yet"));
+    let mut system = match loaded.model {
+        LoadedModel::System { system, .. } => system,
+        LoadedModel::Graph(lts) => {
+            let graph =
+                graph(lts).map_err(|error| Failure::Model(format!("error: {}: {error}", loaded.source.name)))?;
+            return Ok(Subject { language, content: Content::Graph(graph), warnings });
+        }
     };
     add_properties(&mut system, properties, look_for);
     verify(&system).map_err(|flaws| {
         let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
         Failure::internal(format!("the front end made a system that cannot be run: {flaw}"))
     })?;
-    Ok(Subject { language, system, warnings })
+    Ok(Subject { language, content: Content::System(system), warnings })
+}
+
+fn graph(lts: Lts) -> Result<Graph, String> {
+    let first: Result<Vec<u32>, _> = lts.first.into_iter().map(u32::try_from).collect();
+    let first = first.map_err(|_| "too many edges".to_string())?;
+    Graph::new(lts.initial, first, lts.label, lts.target, lts.labels)
 }
 
 fn front_end_options(options: &ModelOptions) -> lang::Options {
@@ -91,7 +116,7 @@ fn load_ir(path: &Path, look_for: &LookFor) -> Result<Subject, Failure> {
         let lines: Vec<String> = flaws.iter().take(20).map(|flaw| format!("error: {name}: {flaw}")).collect();
         Failure::Model(lines.join("\n"))
     })?;
-    Ok(Subject { language: IR_NAME, system, warnings: Vec::new() })
+    Ok(Subject { language: IR_NAME, content: Content::System(system), warnings: Vec::new() })
 }
 
 fn properties(

@@ -1,7 +1,8 @@
-//! States and steps for people: names and values instead of words and numbers.
+//! Traces for people: names and values instead of words and numbers.
 
-use plimsoll_ir::{Command, Instances, Layout, Scalar, Slot, System, VarId};
-use plimsoll_model::{Interp, Model, Step};
+use crate::executor::Executor;
+use plimsoll_model::Step;
+use plimsoll_model::show::{Describe, PropertyText, Show, StepText};
 use plimsoll_search::Replayed;
 use serde::{Deserialize, Serialize};
 
@@ -27,88 +28,34 @@ pub struct ShownStep {
     pub problem: Option<String>,
 }
 
-/// A named scalar of the state.
-pub struct Field {
-    pub name: String,
-    pub slot: Slot,
-    pub scalar: Scalar,
-    names: Names,
-}
-
-enum Names {
-    None,
-    Locations(usize),
-    Enumeration(usize),
-}
-
-/// How to read the states of a system.
+/// How to read the states and steps of a model.
 pub struct View<'a> {
-    interp: &'a Interp,
-    pub fields: Vec<Field>,
-    instances: Instances,
-    starts: Instances,
+    executor: &'a Executor,
+    /// None for graphs, which describe themselves.
+    show: Option<Show>,
 }
 
 impl<'a> View<'a> {
-    pub fn new(interp: &'a Interp) -> View<'a> {
-        let system = interp.system();
-        View {
-            interp,
-            fields: fields(system, interp.layout()),
-            instances: Instances::of(&system.commands),
-            starts: Instances::of(&system.starts),
+    pub fn new(executor: &'a Executor) -> View<'a> {
+        let show = executor.interp().map(|interp| Show::new(interp.system(), interp.layout()));
+        View { executor, show }
+    }
+
+    fn describe(&self) -> &dyn Describe {
+        match (&self.show, self.executor) {
+            (Some(show), _) => show,
+            (None, Executor::Graph(graph)) => graph.as_ref(),
+            (None, _) => unreachable!("only graphs have no interpreter"),
         }
+    }
+
+    pub fn property(&self, number: u32) -> Option<PropertyText> {
+        self.describe().property(number)
     }
 
     /// Every field of a state.
     pub fn state(&self, state: &[u32]) -> Vec<FieldValue> {
-        self.fields.iter().map(|field| self.value(field, state)).collect()
-    }
-
-    /// The fields that differ, with their values in `after`.
-    pub fn changes(&self, before: &[u32], after: &[u32]) -> Vec<FieldValue> {
-        let changed = |field: &&Field| field.slot.load(before) != field.slot.load(after);
-        self.fields.iter().filter(changed).map(|field| self.value(field, after)).collect()
-    }
-
-    fn value(&self, field: &Field, state: &[u32]) -> FieldValue {
-        let system = self.interp.system();
-        let value = field.scalar.decode(field.slot.load(state));
-        let name = match field.names {
-            Names::None => None,
-            Names::Locations(process) => {
-                usize::try_from(value).ok().and_then(|at| system.processes[process].locations.get(at).cloned())
-            }
-            Names::Enumeration(number) => system.enums[number].label(value).map(str::to_string),
-        };
-        FieldValue { name: field.name.clone(), value: name.unwrap_or_else(|| value.to_string()) }
-    }
-
-    /// The name of the moving process, the source line and the label of a step.
-    pub fn step(&self, step: Step) -> (Option<String>, u32, String) {
-        self.name_instance(&self.interp.system().commands, &self.instances, step)
-    }
-
-    fn name_instance(&self, commands: &[Command], instances: &Instances, step: Step) -> (Option<String>, u32, String) {
-        if step.instance() >= instances.total() {
-            return (None, 0, String::new());
-        }
-        let id = instances.command(step.instance());
-        let command = &commands[id.index()];
-        let process = command.process().map(|process| self.interp.system().processes[process.index()].name.clone());
-        let values = command.choice_values(step.instance() - instances.first(id));
-        let chosen: Vec<String> = command
-            .choices
-            .iter()
-            .zip(values)
-            .map(|(choice, value)| format!("{}={value}", command.temps[choice.temp.index()].0))
-            .collect();
-        let label = if chosen.is_empty() {
-            command.label.clone()
-        } else {
-            format!("{} [{}]", command.label, chosen.join(", "))
-        };
-        (process, command.line, label)
+        field_values(self.describe().fields(state))
     }
 
     /// The first state in full and every step with what it changes. `positions` is the trace that was replayed.
@@ -120,19 +67,21 @@ impl<'a> View<'a> {
         }
         for (number, pair) in path.windows(2).enumerate() {
             let position = positions[number + 1] as usize;
-            self.shown_steps(&pair[0].state, position, number as u64 + 1, &mut steps);
+            self.add_steps(&pair[0].state, position, number as u64 + 1, &mut steps);
         }
-        (self.state(&first.state), steps)
+        let initial = if first.step.is_fault() { Vec::new() } else { self.state(&first.state) };
+        (initial, steps)
     }
 
     /// Appends the step (or the steps of the atomic chain) at `position` among the successors of `before`.
-    pub fn shown_steps(&self, before: &[u32], position: usize, number: u64, steps: &mut Vec<ShownStep>) {
+    pub fn add_steps(&self, before: &[u32], position: usize, number: u64, steps: &mut Vec<ShownStep>) {
         let mut before = before.to_vec();
-        for (step, after) in self.interp.path(&before.clone(), position) {
-            let (process, line, label) = self.step(step);
-            let changes = if step.is_fault() { Vec::new() } else { self.changes(&before, &after) };
-            let problem = (!step.is_plain()).then(|| self.problem(&before, step));
-            steps.push(ShownStep { number, process, line, label, changes, problem });
+        let path = self.executor.reference().path(&before, position);
+        for (step, after) in path {
+            let StepText { process, label, line } = self.describe().step(step);
+            let changes = if step.is_fault() { Vec::new() } else { self.describe().changes(&before, &after) };
+            let problem = (!step.is_plain()).then(|| self.problem(Some(&before), step));
+            steps.push(ShownStep { number, process, line, label, changes: field_values(changes), problem });
             if !step.is_fault() {
                 before = after;
             }
@@ -140,30 +89,16 @@ impl<'a> View<'a> {
     }
 
     fn wrong_start(&self, step: Step) -> ShownStep {
-        let (process, line, label) = self.name_instance(&self.interp.system().starts, &self.starts, step);
-        let problem = self.interp.explain_initial(step).map(|explanation| explanation.message);
+        let StepText { process, label, line } = self.describe().start(step);
+        let problem = Some(self.problem(None, step));
         ShownStep { number: 0, process, line, label, changes: Vec::new(), problem }
     }
 
-    fn problem(&self, before: &[u32], step: Step) -> String {
-        let explanation = self.interp.explain(before, step);
-        explanation.map_or_else(|| "the step goes wrong".into(), |explanation| explanation.message)
+    fn problem(&self, before: Option<&[u32]>, step: Step) -> String {
+        self.executor.explain(before, step).unwrap_or_else(|| "the step goes wrong".into())
     }
 }
 
-fn fields(system: &System, layout: &Layout) -> Vec<Field> {
-    let mut fields = Vec::new();
-    for (index, var) in system.vars.iter().enumerate() {
-        let at = system.processes.iter().position(|process| process.location == VarId(index as u32));
-        for (suffix, slot, scalar) in layout.scalars(index, &var.ty) {
-            let names = match (at, scalar.names) {
-                (Some(process), _) => Names::Locations(process),
-                (None, Some(names)) => Names::Enumeration(names.0 as usize),
-                (None, None) => Names::None,
-            };
-            let base = at.map_or(var.name.as_str(), |process| system.processes[process].name.as_str());
-            fields.push(Field { name: format!("{base}{suffix}"), slot, scalar, names });
-        }
-    }
-    fields
+fn field_values(pairs: Vec<(String, String)>) -> Vec<FieldValue> {
+    pairs.into_iter().map(|(name, value)| FieldValue { name, value }).collect()
 }

@@ -40,10 +40,11 @@ pub fn bfs<M: Model + ?Sized>(
         error_state: None,
     };
     let end = search.run();
+    let complete = matches!(end, End::Done);
     let verdict = search.verdict(end);
     search.stats.frontier = search.queue.len();
     (search.control.watch)(&search.stats);
-    Outcome { verdict, stats: search.stats }
+    Outcome { verdict, stats: search.stats, complete }
 }
 
 /// Why the loop ended.

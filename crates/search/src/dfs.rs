@@ -28,10 +28,11 @@ pub fn dfs<M: Model + ?Sized>(model: &M, store: &mut Chain, stack: &mut Stack, c
         cut: false,
     };
     let end = search.run();
+    let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
     search.stats.frontier = search.stack.depth() as u64;
     (search.control.watch)(&search.stats);
-    Outcome { verdict, stats: search.stats }
+    Outcome { verdict, stats: search.stats, complete }
 }
 
 struct Dfs<'a, 'c, M: ?Sized> {

@@ -7,6 +7,8 @@ use crate::control::Stats;
 pub struct Outcome {
     pub verdict: Verdict,
     pub stats: Stats,
+    /// Every reachable state was visited and expanded, so the counts are those of the model.
+    pub complete: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

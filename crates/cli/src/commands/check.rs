@@ -10,8 +10,9 @@ use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::trace::Origin;
 use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
-use crate::subject::{self, Subject};
+use crate::subject::{self, Subject, stem};
 use crate::view::View;
+use plimsoll_ir::System;
 use plimsoll_search::{Ask, Control, Limits, Stats, Verdict, replay};
 use plimsoll_store::Budget;
 use std::io;
@@ -41,12 +42,12 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
 fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let start = Instant::now();
     let styled = options.output.color.wanted(&io::stderr());
-    let Subject { language, system, warnings } = subject::load(&options.model, &options.look_for, styled)?;
+    let Subject { language, content, warnings } = subject::load(&options.model, &options.look_for, styled)?;
     if !options.output.quiet {
         warnings.iter().for_each(|warning| say(warning));
     }
     let mut notes = Vec::new();
-    let executor = Executor::new(system, options.search.executor, &mut notes);
+    let executor = Executor::new(content, options.search.executor, &mut notes);
     let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
     let loaded = start.elapsed();
     let ask = ask(&options.look_for);
@@ -61,10 +62,10 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
     };
     progress.clear();
     let searched_at = start.elapsed();
-    let trace = replayed(&searched.outcome.verdict, &executor, options)?;
+    let view = View::new(&executor);
+    let trace = replayed(&searched.outcome.verdict, &executor, &view, options)?;
     let problem = trace.as_ref().and_then(TraceReport::problem);
-    let system = executor.interp().system();
-    let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, system, problem);
+    let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
     let times = Times {
         load: loaded.as_secs_f64(),
         search: (searched_at - loaded).as_secs_f64(),
@@ -74,7 +75,8 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let Searched { outcome, ledger, disk_ledger } = searched;
     let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
     let executor = executor.name();
-    Ok(Report::new(Parts { judgement, stats: outcome.stats, times, ledger, executor, model, plan, trace, notes }))
+    let (stats, complete) = (outcome.stats, outcome.complete);
+    Ok(Report::new(Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes }))
 }
 
 fn wishes(options: &CheckOptions) -> Wishes {
@@ -99,28 +101,33 @@ fn ask(look_for: &LookFor) -> Ask {
 }
 
 /// A violation counts only after the interpreter went the same way.
-fn replayed(verdict: &Verdict, executor: &Executor, options: &CheckOptions) -> Result<Option<TraceReport>, Failure> {
+fn replayed(
+    verdict: &Verdict,
+    executor: &Executor,
+    view: &View,
+    options: &CheckOptions,
+) -> Result<Option<TraceReport>, Failure> {
     let Verdict::Violated(violation) = verdict else { return Ok(None) };
-    let interp = executor.interp();
-    let path = replay(interp, violation)
+    let path = replay(executor.reference(), violation)
         .map_err(|error| Failure::internal(format!("the violation found cannot be replayed ({error:?})")))?;
     let origin = Origin {
         model: options.model.model.display().to_string(),
         overflow: options.model.overflow,
         look_for: &options.look_for,
     };
-    Ok(Some(TraceReport::new(violation, &path, &View::new(interp), interp.system(), origin)))
+    Ok(Some(TraceReport::new(violation, &path, view, origin)))
 }
 
 fn facts(options: &CheckOptions, language: &'static str, executor: &Executor) -> ModelFacts {
-    let system = executor.interp().system();
+    let system = executor.system();
+    let count = |of: fn(&System) -> usize| system.map_or(0, of);
     ModelFacts {
-        name: system.name.clone(),
+        name: system.map_or_else(|| stem(&options.model.model), |system| system.name.clone()),
         file: options.model.model.display().to_string(),
         language,
-        processes: system.processes.len(),
-        commands: system.commands.len(),
-        properties: system.properties.len(),
+        processes: count(|system| system.processes.len()),
+        commands: count(|system| system.commands.len()),
+        properties: count(|system| system.properties.len()),
         state_bytes: executor.model().width() * 4,
     }
 }

@@ -1,3 +1,7 @@
 //! One file per command of the program.
 
 pub mod check;
+pub mod compare;
+pub mod info;
+pub mod replay;
+pub mod simulate;

@@ -18,6 +18,8 @@ pub struct Report {
     pub verdict: &'static str,
     pub reason: String,
     pub exit_code: u8,
+    /// Every reachable state was visited, so the counts are those of the model.
+    pub complete: bool,
     pub states: u64,
     pub transitions: u64,
     pub levels: u32,
@@ -78,6 +80,7 @@ pub struct Times {
 pub struct Parts {
     pub judgement: Judgement,
     pub stats: Stats,
+    pub complete: bool,
     pub times: Times,
     pub ledger: Vec<LedgerRow>,
     pub executor: &'static str,
@@ -89,13 +92,14 @@ pub struct Parts {
 
 impl Report {
     pub fn new(parts: Parts) -> Report {
-        let Parts { judgement, stats, times, ledger, executor, model, plan, trace, notes } = parts;
+        let Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
         let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
         Report {
             verdict: judgement.verdict,
             reason: judgement.reason,
             exit_code: judgement.exit_code,
+            complete,
             states: stats.states,
             transitions: stats.transitions,
             levels: stats.levels,

@@ -109,7 +109,7 @@ fn write_step(step: &ShownStep, paint: &Paint, out: &mut String) {
     if step.line > 0 {
         let _ = write!(out, "{} ", paint.faint(&format!("line {}:", step.line)));
     }
-    out.push_str(&step.label);
+    out.push_str(own_label(step));
     if !step.changes.is_empty() {
         let changes: Vec<String> = step.changes.iter().map(show_field).collect();
         let _ = write!(out, "   {}", paint.with("36", &changes.join("  ")));
@@ -118,6 +118,13 @@ fn write_step(step: &ShownStep, paint: &Paint, out: &mut String) {
     if let Some(problem) = &step.problem {
         let _ = writeln!(out, "       {}", paint.with("1;31", problem));
     }
+}
+
+/// The label without the name of the process, which stands before it anyway.
+fn own_label(step: &ShownStep) -> &str {
+    let process = step.process.as_deref().unwrap_or("");
+    let rest = step.label.strip_prefix(process).and_then(|rest| rest.strip_prefix(": "));
+    rest.unwrap_or(&step.label)
 }
 
 /// All fields, as many on a line as fit.

@@ -2,7 +2,7 @@
 
 use crate::options::{LookFor, OverflowName};
 use crate::view::{FieldValue, ShownStep, View};
-use plimsoll_ir::{PropertyKind, System};
+use plimsoll_ir::PropertyKind;
 use plimsoll_search::{Replayed, Trace, Violation, What};
 use serde::{Deserialize, Serialize};
 
@@ -55,20 +55,17 @@ pub struct Origin<'a> {
 
 impl TraceReport {
     /// Describes a violation that was replayed as `path`.
-    pub fn new(violation: &Violation, path: &[Replayed], view: &View, system: &System, origin: Origin) -> TraceReport {
+    pub fn new(violation: &Violation, path: &[Replayed], view: &View, origin: Origin) -> TraceReport {
         let (initial, steps) = view.path(path, &violation.trace.positions);
         let property = match violation.what {
-            What::Property(number) => {
-                let name = system.properties[number as usize].name.clone();
-                Some(PropertyName { number, name })
-            }
+            What::Property(number) => view.property(number).map(|text| PropertyName { number, name: text.name }),
             _ => None,
         };
         TraceReport {
             format: FORMAT.into(),
             version: VERSION,
             model: origin.model,
-            what: TraceEnd::of(violation.what, system),
+            what: TraceEnd::of(violation.what, view),
             property,
             overflow: overflow_name(origin.overflow).into(),
             find: origin.look_for.find.clone(),
@@ -100,19 +97,17 @@ impl TraceReport {
         text
     }
 
-    /// What the trace claims about `system`.
-    pub fn violation(&self, system: &System) -> Result<Violation, String> {
+    /// What the trace claims about the model of `view`.
+    pub fn violation(&self, view: &View) -> Result<Violation, String> {
         let what = match (self.what, &self.property) {
             (TraceEnd::Deadlock, _) => What::Deadlock,
             (TraceEnd::Error, _) => What::Fault,
             (TraceEnd::Assertion, _) => What::Assertion,
             (TraceEnd::Invariant | TraceEnd::Goal, None) => return Err("the trace names no property".into()),
-            (TraceEnd::Invariant | TraceEnd::Goal, Some(property)) => {
-                match system.properties.get(property.number as usize) {
-                    Some(found) if found.name == property.name => What::Property(property.number),
-                    _ => return Err(format!("the model has no property `{}`", property.name)),
-                }
-            }
+            (TraceEnd::Invariant | TraceEnd::Goal, Some(property)) => match view.property(property.number) {
+                Some(found) if found.name == property.name => What::Property(property.number),
+                _ => return Err(format!("the model has no property `{}`", property.name)),
+            },
         };
         Ok(Violation { what, trace: Trace { positions: self.positions.clone() } })
     }
@@ -122,23 +117,38 @@ impl TraceReport {
         self.steps.last().and_then(|step| step.problem.clone())
     }
 
+    /// What the trace ends in, in a few words.
+    pub fn end(&self) -> String {
+        match (self.what, &self.property) {
+            (TraceEnd::Deadlock, _) => "a deadlock".into(),
+            (TraceEnd::Error, _) => "a step that goes wrong".into(),
+            (TraceEnd::Assertion, _) => "a failed assertion".into(),
+            (TraceEnd::Invariant, property) => format!("`{}` is violated", name(property)),
+            (TraceEnd::Goal, property) => format!("`{}` is true", name(property)),
+        }
+    }
+
     pub fn overflow(&self) -> Option<OverflowName> {
         Some(if self.overflow == "error" { OverflowName::Error } else { OverflowName::Wrap })
     }
 }
 
 impl TraceEnd {
-    fn of(what: What, system: &System) -> TraceEnd {
+    fn of(what: What, view: &View) -> TraceEnd {
         match what {
             What::Deadlock => TraceEnd::Deadlock,
             What::Fault => TraceEnd::Error,
             What::Assertion => TraceEnd::Assertion,
-            What::Property(number) => match system.properties[number as usize].kind {
-                PropertyKind::Goal => TraceEnd::Goal,
-                PropertyKind::Invariant => TraceEnd::Invariant,
+            What::Property(number) => match view.property(number).map(|text| text.kind) {
+                Some(PropertyKind::Goal) => TraceEnd::Goal,
+                _ => TraceEnd::Invariant,
             },
         }
     }
+}
+
+fn name(property: &Option<PropertyName>) -> &str {
+    property.as_ref().map_or("", |property| property.name.as_str())
 }
 
 fn overflow_name(overflow: Option<OverflowName>) -> &'static str {

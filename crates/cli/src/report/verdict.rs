@@ -2,7 +2,8 @@
 
 use crate::failure::exit;
 use crate::size::show_count;
-use plimsoll_ir::{PropertyKind, System};
+use crate::view::View;
+use plimsoll_ir::PropertyKind;
 use plimsoll_search::{Ask, Stats, Verdict, What, Why};
 
 /// A verdict as it is shown.
@@ -16,9 +17,9 @@ pub struct Judgement {
 
 impl Judgement {
     /// Words for `verdict`. `problem` is what the replay says about a step that goes wrong.
-    pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, system: &System, problem: Option<String>) -> Judgement {
+    pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, view: &View, problem: Option<String>) -> Judgement {
         let (verdict, reason, exit_code) = match verdict {
-            Verdict::Holds => ("holds", holds(ask, system), exit::HOLDS),
+            Verdict::Holds => ("holds", holds(ask, view), exit::HOLDS),
             Verdict::HoldsToDepth(depth) => (
                 "holds to depth",
                 format!("nothing is wrong within {depth} steps; deeper states were not visited"),
@@ -30,7 +31,7 @@ impl Judgement {
                     What::Deadlock => ("deadlock", format!("a state without a way on, {steps}"), exit::DEADLOCK),
                     What::Fault => ("error", wrong(problem, "a step goes wrong", &steps), exit::ERROR),
                     What::Assertion => ("assertion", wrong(problem, "an assertion fails", &steps), exit::ERROR),
-                    What::Property(number) => property(system, number, &steps),
+                    What::Property(number) => property(view, number, &steps),
                 }
             }
             Verdict::Unknown(why) => ("unknown", unknown(why, stats), exit::UNKNOWN),
@@ -39,12 +40,13 @@ impl Judgement {
     }
 }
 
-fn holds(ask: &Ask, system: &System) -> String {
+fn holds(ask: &Ask, view: &View) -> String {
     let asked = [
         (ask.deadlocks, "a deadlock"),
-        (ask.errors, "an error or a failed assertion"),
-        (ask.properties && has(system, PropertyKind::Invariant), "a violated invariant"),
-        (ask.properties && has(system, PropertyKind::Goal), "a state that was searched for"),
+        (ask.errors, "an error"),
+        (ask.errors, "a failed assertion"),
+        (ask.properties && has(view, PropertyKind::Invariant), "a violated invariant"),
+        (ask.properties && has(view, PropertyKind::Goal), "a state that was searched for"),
     ];
     let list: Vec<&str> = asked.iter().filter(|(asked, _)| *asked).map(|(_, words)| *words).collect();
     match list.split_last() {
@@ -56,16 +58,16 @@ fn holds(ask: &Ask, system: &System) -> String {
     }
 }
 
-fn has(system: &System, kind: PropertyKind) -> bool {
-    system.properties.iter().any(|property| property.kind == kind)
+fn has(view: &View, kind: PropertyKind) -> bool {
+    (0..).map_while(|number| view.property(number)).any(|property| property.kind == kind)
 }
 
 fn wrong(problem: Option<String>, otherwise: &str, steps: &str) -> String {
     format!("{}, {steps}", problem.unwrap_or_else(|| otherwise.into()))
 }
 
-fn property(system: &System, number: u32, steps: &str) -> (&'static str, String, u8) {
-    let property = &system.properties[number as usize];
+fn property(view: &View, number: u32, steps: &str) -> (&'static str, String, u8) {
+    let Some(property) = view.property(number) else { return ("invariant", "a property".into(), exit::PROPERTY) };
     let at = if property.line > 0 { format!(" (line {})", property.line) } else { String::new() };
     match property.kind {
         PropertyKind::Goal => ("reached", format!("`{}` is true{at}, {steps}", property.name), exit::PROPERTY),

@@ -1,0 +1,63 @@
+//! `plimsoll replay`: follow a stored trace on the interpreter and verify its end.
+
+use crate::executor::Executor;
+use crate::failure::Failure;
+use crate::options::{ExecutorName, LookFor, ModelOptions, ReplayOptions};
+use crate::output::Output;
+use crate::report::trace::Origin;
+use crate::report::{TraceReport, text};
+use crate::subject;
+use crate::view::View;
+use plimsoll_search::{ReplayError, replay};
+use std::io;
+
+/// Traces larger than this are not ours.
+const LARGEST: u64 = 1 << 30;
+
+/// Runs the command. The trace is verified if it returns.
+pub fn run(options: &ReplayOptions, out: &mut Output) -> Result<u8, Failure> {
+    let stored = read(options)?;
+    let look_for = LookFor { find: stored.find.clone(), invariant: stored.invariant.clone(), ..LookFor::default() };
+    let overflow = options.model.overflow.or(stored.overflow());
+    let model = ModelOptions { overflow, ..options.model.clone() };
+    let subject = subject::load(&model, &look_for, options.output.color.wanted(&io::stderr()))?;
+    let executor = Executor::new(subject.content, ExecutorName::Interp, &mut Vec::new());
+    let view = View::new(&executor);
+    let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
+    let violation = stored.violation(&view).map_err(refuse)?;
+    let path = replay(executor.reference(), &violation).map_err(|error| refuse(explain(error)))?;
+    let origin = Origin { model: model.model.display().to_string(), overflow, look_for: &look_for };
+    let trace = TraceReport::new(&violation, &path, &view, origin);
+    if options.output.json {
+        out.print(&trace.to_json());
+        return Ok(0);
+    }
+    let style = text::Style {
+        color: options.output.color.wanted(&io::stdout()),
+        quiet: false,
+        full_trace: options.output.full_trace,
+    };
+    if !options.output.quiet {
+        out.print(&text::trace(&trace, style));
+    }
+    out.print(&format!("verified: the model takes these steps, and the end is as claimed ({})\n", trace.end()));
+    Ok(0)
+}
+
+fn read(options: &ReplayOptions) -> Result<TraceReport, Failure> {
+    let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
+    let size = std::fs::metadata(&options.trace).map_err(|error| refuse(format!("cannot be read: {error}")))?.len();
+    if size > LARGEST {
+        return Err(refuse("too large to be a trace".into()));
+    }
+    let text = std::fs::read(&options.trace).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    TraceReport::parse(&String::from_utf8_lossy(&text)).map_err(refuse)
+}
+
+fn explain(error: ReplayError) -> String {
+    match error {
+        ReplayError::NoSuchStep { at: 0 } => "the model has no such initial state".into(),
+        ReplayError::NoSuchStep { at } => format!("the model cannot take step {at} of the trace"),
+        ReplayError::NotWrong => "the model takes these steps, but the end is not wrong as the trace claims".into(),
+    }
+}
