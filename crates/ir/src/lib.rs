@@ -9,6 +9,7 @@ pub mod effects;
 pub mod expr;
 pub mod instances;
 pub mod layout;
+pub mod passes;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod system;

@@ -1,0 +1,168 @@
+//! Leaves: the scalars of all variables and temporaries, with all elements of an array taken as one.
+//!
+//! A `Copy` needs equal types on both sides, so leaves that are copied to each other form a class and
+//! share one range. A *unit* is a command, a start command or a property: a scope of temporaries.
+
+use crate::expr::{Access, Expr, Place, Root, Stmt};
+use crate::system::{Choice, ProcessId, System};
+use crate::types::{Scalar, Type};
+
+/// One scope of code, in the common form of commands and properties.
+pub struct Unit<'a> {
+    pub at: &'a [(ProcessId, u32)],
+    pub temps: &'a [(String, Type)],
+    pub choices: &'a [Choice],
+    pub prelude: &'a [Stmt],
+    pub guard: &'a Expr,
+    pub body: &'a [Stmt],
+}
+
+/// All units of a system: start commands, then commands, then properties.
+pub fn units(system: &System) -> Vec<Unit<'_>> {
+    let commands = system.starts.iter().chain(&system.commands).map(|command| Unit {
+        at: &command.at,
+        temps: &command.temps,
+        choices: &command.choices,
+        prelude: &command.prelude,
+        guard: &command.guard,
+        body: &command.body,
+    });
+    let properties = system.properties.iter().map(|property| Unit {
+        at: &[],
+        temps: &property.temps,
+        choices: &[],
+        prelude: &property.prelude,
+        guard: &property.expr,
+        body: &[],
+    });
+    commands.chain(properties).collect()
+}
+
+/// The numbering of leaves and their division into classes.
+pub struct Leaves {
+    /// First leaf of each variable.
+    vars: Vec<usize>,
+    /// First leaf of each temporary of each unit.
+    temps: Vec<Vec<usize>>,
+    /// The declared scalar of each leaf.
+    pub scalars: Vec<Scalar>,
+    /// The class of each leaf; classes are numbered by one of their leaves.
+    pub class: Vec<usize>,
+}
+
+impl Leaves {
+    pub fn of(system: &System, units: &[Unit]) -> Leaves {
+        let mut scalars = Vec::new();
+        let mut add = |ty: &Type| {
+            let first = scalars.len();
+            list(ty, &mut scalars);
+            first
+        };
+        let vars = system.vars.iter().map(|var| add(&var.ty)).collect();
+        let temps = units.iter().map(|unit| unit.temps.iter().map(|(_, ty)| add(ty)).collect()).collect();
+        let class = (0..scalars.len()).collect();
+        let mut leaves = Leaves { vars, temps, scalars, class };
+        for (number, unit) in units.iter().enumerate() {
+            leaves.link(system, number, unit, unit.prelude);
+            leaves.link(system, number, unit, unit.body);
+        }
+        for leaf in 0..leaves.class.len() {
+            leaves.class[leaf] = leaves.find(leaf);
+        }
+        leaves
+    }
+
+    /// The first leaf of a place, and the type there.
+    pub fn locate<'a>(&self, system: &'a System, unit: (usize, &Unit<'a>), place: &Place) -> (usize, &'a Type) {
+        let (mut leaf, mut ty) = match place.root {
+            Root::Var(var) => (self.vars[var.index()], &system.vars[var.index()].ty),
+            Root::Temp(temp) => (self.temps[unit.0][temp.index()], &unit.1.temps[temp.index()].1),
+        };
+        for access in &place.path {
+            ty = match (ty, access) {
+                (Type::Array { element, .. }, Access::Index(_)) => element,
+                (Type::Record(fields), Access::Field(field)) => {
+                    leaf += fields[..*field as usize].iter().map(|(_, ty)| count(ty)).sum::<usize>();
+                    &fields[*field as usize].1
+                }
+                _ => unreachable!("verified: paths fit their types"),
+            }
+        }
+        (leaf, ty)
+    }
+
+    /// First leaf of a variable.
+    pub fn var(&self, var: usize) -> usize {
+        self.vars[var]
+    }
+
+    /// First leaf of a temporary of a unit.
+    pub fn temp(&self, unit: usize, temp: usize) -> usize {
+        self.temps[unit][temp]
+    }
+
+    fn find(&mut self, mut leaf: usize) -> usize {
+        while self.class[leaf] != leaf {
+            self.class[leaf] = self.class[self.class[leaf]];
+            leaf = self.class[leaf];
+        }
+        leaf
+    }
+
+    fn link(&mut self, system: &System, number: usize, unit: &Unit, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::Copy { to, from } => {
+                    let (to, ty) = self.locate(system, (number, unit), to);
+                    let (from, _) = self.locate(system, (number, unit), from);
+                    for offset in 0..count(ty) {
+                        let (one, other) = (self.find(to + offset), self.find(from + offset));
+                        self.class[one.max(other)] = one.min(other);
+                    }
+                }
+                Stmt::If { then, otherwise, .. } => {
+                    self.link(system, number, unit, then);
+                    self.link(system, number, unit, otherwise);
+                }
+                Stmt::Block(body) | Stmt::Loop { body, .. } => self.link(system, number, unit, body),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How many leaves a type has.
+pub fn count(ty: &Type) -> usize {
+    match ty {
+        Type::Scalar(_) => 1,
+        Type::Array { element, .. } => count(element),
+        Type::Record(fields) => fields.iter().map(|(_, ty)| count(ty)).sum(),
+    }
+}
+
+fn list(ty: &Type, out: &mut Vec<Scalar>) {
+    match ty {
+        Type::Scalar(scalar) => out.push(*scalar),
+        Type::Array { element, .. } => list(element, out),
+        Type::Record(fields) => fields.iter().for_each(|(_, ty)| list(ty, out)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::VarId;
+    use crate::text::parse;
+
+    #[test]
+    fn copies_join_classes_leaf_by_leaf() {
+        let text = "system \"t\" var a: [2] { f: 0..1, g: 0..7 } var b: { f: 0..1, g: 0..7 } var c: 0..7
+            command \"c\" { temp t: 0..7 do { if c { b <- a[1]; } loop 2 { t <- b.g; break 0; } } }";
+        let system = parse(text).unwrap();
+        let units = units(&system);
+        let leaves = Leaves::of(&system, &units);
+        assert_eq!(leaves.class, [0, 1, 0, 1, 4, 1]);
+        let place = Place::from(VarId(0)).index(1).field(1);
+        assert_eq!(leaves.locate(&system, (0, &units[0]), &place).0, 1);
+    }
+}

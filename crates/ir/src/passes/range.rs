@@ -1,0 +1,280 @@
+//! Narrows the ranges of variables to what can be stored in them.
+//!
+//! A forward interval analysis: one interval per class of leaves (see `leaves`), flow-sensitive within a
+//! command (see `flow`), iterated with widening to powers of two and then narrowed. If every value that is
+//! ever stored lies in `held`, any range with `held ⊆ range ⊆ declared` behaves like the declared one: a
+//! trapping store traps on the same values, for those in between never occur. We take the smallest such
+//! range that fills its bits, because wrapping stores need that (and where they occur it always exists),
+//! else `held` itself. Temporaries change only along with variables that they are copied from or to.
+//! (Cousot and Cousot 1977.)
+
+use super::flow::{Flow, Held};
+use super::interval::Interval;
+use super::leaves::{Leaves, Unit, units};
+use crate::layout::Layout;
+use crate::system::System;
+use crate::types::{Scalar, Type};
+
+/// Rounds before bounds are widened.
+const PATIENCE: usize = 8;
+/// Rounds before the analysis gives up.
+const ROUNDS_LIMIT: usize = 400;
+/// Rounds of narrowing at the end.
+const NARROWINGS: usize = 3;
+
+/// Narrows the ranges of a verified system.
+pub fn shrink(system: System) -> System {
+    let units = units(&system);
+    let leaves = Leaves::of(&system, &units);
+    let mut initial = vec![Held::default(); leaves.scalars.len()];
+    let mut frozen = vec![false; leaves.scalars.len()];
+    add_initial_values(&system, &units, &leaves, &mut initial, &mut frozen);
+    let Some(held) = solve(&system, &units, &leaves, &initial, &frozen) else { return system };
+    let mut in_state = vec![false; leaves.scalars.len()];
+    for var in 0..system.vars.len() {
+        let first = leaves.var(var);
+        for leaf in first..first + super::leaves::count(&system.vars[var].ty) {
+            in_state[leaves.class[leaf]] = true;
+        }
+    }
+    let ranges: Vec<Option<Interval>> = (0..leaves.scalars.len())
+        .map(|leaf| {
+            let class = leaves.class[leaf];
+            let wanted = in_state[class] && !frozen[class];
+            wanted.then(|| narrowed(&leaves.scalars[class], held[class])).flatten()
+        })
+        .collect();
+    let mut shrunk = system.clone();
+    rewrite(&mut shrunk, &leaves, &ranges);
+    // Packing is greedy, so smaller parts may by bad luck make a longer state.
+    let words = |system: &System| Layout::of_system(system).words();
+    if words(&shrunk) > words(&system) { system } else { shrunk }
+}
+
+/// Zero or the declared initial values for variables, zero for temporaries.
+fn add_initial_values(system: &System, units: &[Unit], leaves: &Leaves, held: &mut [Held], frozen: &mut [bool]) {
+    for (index, var) in system.vars.iter().enumerate() {
+        let mut values = var.init.iter();
+        add_type(&var.ty, &mut leaves.var(index), &mut values, leaves, held, frozen);
+    }
+    for (number, unit) in units.iter().enumerate() {
+        for (temp, (_, ty)) in unit.temps.iter().enumerate() {
+            add_type(ty, &mut leaves.temp(number, temp), &mut [].iter(), leaves, held, frozen);
+        }
+    }
+    for process in &system.processes {
+        let class = leaves.class[leaves.var(process.location.index())];
+        held[class].add(Interval::new(0, process.locations.len() as i64 - 1));
+    }
+    if let Some(exclusive) = system.exclusive {
+        let leaf = leaves.var(exclusive.index());
+        held[leaves.class[leaf]].add_zero(&leaves.scalars[leaf]);
+    }
+}
+
+fn add_type<'a>(
+    ty: &Type,
+    leaf: &mut usize,
+    values: &mut impl Iterator<Item = &'a i64>,
+    leaves: &Leaves,
+    held: &mut [Held],
+    frozen: &mut [bool],
+) {
+    match ty {
+        Type::Scalar(scalar) => {
+            let class = leaves.class[*leaf];
+            match values.next() {
+                None | Some(0) => held[class].add_zero(scalar),
+                Some(&value) if scalar.contains(value) => held[class].add(Interval::point(value)),
+                // An initial value outside the range: leave such a variable alone.
+                Some(_) => {
+                    held[class].add(Interval::stored(scalar));
+                    frozen[class] = true;
+                }
+            }
+            *leaf += 1;
+        }
+        Type::Array { element, len } => {
+            let first = *leaf;
+            for _ in 0..*len {
+                *leaf = first;
+                add_type(element, leaf, values, leaves, held, frozen);
+            }
+        }
+        Type::Record(fields) => {
+            fields.iter().for_each(|(_, ty)| add_type(ty, leaf, values, leaves, held, frozen));
+        }
+    }
+}
+
+/// A fixed point, or `None` if that takes too long.
+fn solve(system: &System, units: &[Unit], leaves: &Leaves, initial: &[Held], frozen: &[bool]) -> Option<Vec<Held>> {
+    let mut held = initial.to_vec();
+    let mut narrowings = 0;
+    for round in 0..ROUNDS_LIMIT {
+        let mut next = initial.to_vec();
+        for unit in units.iter().enumerate() {
+            Flow::run(system, leaves, unit, &held, &mut next);
+        }
+        if held.iter().zip(&next).all(|(old, new)| join(*old, *new) == *old) {
+            // What a fixed point leads to is below it, and sound as well.
+            held = next;
+            narrowings += 1;
+            if narrowings == NARROWINGS {
+                return Some(held);
+            }
+            continue;
+        }
+        for (class, old) in held.iter_mut().enumerate() {
+            let joined = join(*old, next[class]);
+            let widen = joined != *old && round >= PATIENCE && !frozen[class];
+            *old = if widen { widened(&leaves.scalars[class], *old, joined) } else { joined };
+        }
+    }
+    None
+}
+
+fn join(one: Held, other: Held) -> Held {
+    let values = match (one.values, other.values) {
+        (Some(one), Some(other)) => Some(one.hull(other)),
+        (one, other) => one.or(other),
+    };
+    Held { values, zero: one.zero || other.zero }
+}
+
+/// Moves a bound that has grown to the next power of two within the declared range.
+fn widened(scalar: &Scalar, old: Held, joined: Held) -> Held {
+    let (Some(before), Some(now)) = (old.values, joined.values) else { return joined };
+    let high = if now.high > before.high { power_above(now.high).min(scalar.high) } else { now.high };
+    let low = if now.low < before.low { (!power_above(!now.low)).max(scalar.low) } else { now.low };
+    Held { values: Some(Interval::new(low.min(now.low), high.max(now.high))), ..joined }
+}
+
+/// The smallest `2^k - 1` that is not below `value`; -1 (no bits) for negative ones.
+fn power_above(value: i64) -> i64 {
+    if value < 0 { -1 } else { ((1i128 << (64 - value.leading_zeros())) - 1).min(i64::MAX as i128) as i64 }
+}
+
+/// A smaller range for a scalar that only ever holds `held`; `None` if it saves no bits.
+fn narrowed(scalar: &Scalar, held: Held) -> Option<Interval> {
+    let declared = Interval::range(scalar);
+    let values = held.values.unwrap_or(Interval::point(if scalar.contains(0) { 0 } else { scalar.low }));
+    let exact = Scalar::range(values.low, values.high);
+    let full = Interval::stored(&exact);
+    let range = if full.within(declared) { full } else { values };
+    (range.within(declared) && exact.bits() < scalar.bits()).then_some(range)
+}
+
+/// Gives every leaf its new range.
+fn rewrite(system: &mut System, leaves: &Leaves, ranges: &[Option<Interval>]) {
+    for (index, var) in system.vars.iter_mut().enumerate() {
+        rewrite_type(&mut var.ty, &mut leaves.var(index), ranges);
+    }
+    let commands = system.starts.iter_mut().chain(&mut system.commands).map(|command| &mut command.temps);
+    let properties = system.properties.iter_mut().map(|property| &mut property.temps);
+    for (number, temps) in commands.chain(properties).enumerate() {
+        for (temp, (_, ty)) in temps.iter_mut().enumerate() {
+            rewrite_type(ty, &mut leaves.temp(number, temp), ranges);
+        }
+    }
+}
+
+fn rewrite_type(ty: &mut Type, leaf: &mut usize, ranges: &[Option<Interval>]) {
+    match ty {
+        Type::Scalar(scalar) => {
+            if let Some(range) = ranges[*leaf] {
+                (scalar.low, scalar.high) = (range.low, range.high);
+            }
+            *leaf += 1;
+        }
+        Type::Array { element, .. } => rewrite_type(element, leaf, ranges),
+        Type::Record(fields) => fields.iter_mut().for_each(|(_, ty)| rewrite_type(ty, leaf, ranges)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{parse, print};
+    use crate::verify::verify;
+
+    /// Shrinks a system and returns the declarations of its variables as printed.
+    fn shrunk(text: &str) -> Vec<String> {
+        let system = parse(&format!("system \"t\" {text}")).unwrap();
+        assert_eq!(verify(&system), Ok(()));
+        let system = shrink(system);
+        assert_eq!(verify(&system), Ok(()));
+        let lines = print(&system);
+        lines.lines().filter_map(|line| line.strip_prefix("var ")).map(str::to_string).collect()
+    }
+
+    fn command(code: &str) -> String {
+        format!("command \"c\" {{ {code} }}")
+    }
+
+    #[test]
+    fn flags_in_bytes_take_one_bit() {
+        let body = "when x == 0 do { x := 1 wrapping; y := !x wrapping; z := x > 3; }";
+        let vars = shrunk(&format!("var x: 0..255 var y: 0..255 var z: -128..127 {}", command(body)));
+        assert_eq!(vars, ["x: 0..1", "y: 0..1", "z: 0..1"]);
+    }
+
+    #[test]
+    fn guards_bound_counters() {
+        let vars = shrunk(&format!("var j: 0..255 {}", command("when j < 4 do { j := j + 1 wrapping; }")));
+        assert_eq!(vars, ["j: 0..7"]);
+        let vars =
+            shrunk(&format!("var j: -32768..32767 {}", command("when (j != -5) && (j <= 0) do { j := j - 1; }")));
+        assert_eq!(vars, ["j: -8..7"], "it passes -5 only by way of -5");
+        let vars = shrunk(&format!("var j: -32768..32767 {}", command("when j <= 0 do { j := j - 1; }")));
+        assert_eq!(vars, ["j: -32768..32767"]);
+        let vars = shrunk(&format!("var j: 0..255 {}", command("do { j := j + 1 wrapping; }")));
+        assert_eq!(vars, ["j: 0..255"]);
+        let body = "do { j := select(j < 100, j + 1, 0) wrapping; k := j % 4; }";
+        let vars = shrunk(&format!("var j: 0..255 var k: 0..255 {}", command(body)));
+        assert_eq!(vars, ["j: 0..127", "k: 0..3"]);
+    }
+
+    #[test]
+    fn traps_stay_where_they_were() {
+        let vars = shrunk(&format!("var j: 0..10 {}", command("do { if j < 4 { j := j + 1; } else { j := 12; } }")));
+        assert_eq!(vars, ["j: 0..7"], "12 traps in either");
+        let vars = shrunk(&format!("var j: 1..20 = 1 {}", command("when j < 4 do { j := j + 1; }")));
+        assert_eq!(vars, ["j: 1..4 = 1"], "zero was not allowed before");
+        let vars = shrunk(&format!("var j: 0..6 = 1 {}", command("when j < 2 do { j := j + 1; }")));
+        assert_eq!(vars, ["j: 0..3 = 1"]);
+    }
+
+    #[test]
+    fn zero_outside_the_range_is_no_value_of_it() {
+        let vars = shrunk(&format!("var x: 1..200 {}", command("do { if x == 0 { x := 3; } else { reset x; } }")));
+        assert_eq!(vars, ["x: 3..3"]);
+        let vars = shrunk(&format!("var x: 5..6 = 7 {}", command("do { x := 5; }")));
+        assert_eq!(vars, ["x: 5..6 = 7"], "an initial value outside the range");
+    }
+
+    #[test]
+    fn copies_share_a_range() {
+        let body = "temp t: { f: 0..255 } temp u: 0..255 do { t <- a[1]; t.f := 9; b <- t; u := 77; }";
+        let vars = shrunk(&format!("var a: [2] {{ f: 0..255 }} = 3, 1 var b: {{ f: 0..255 }} {}", command(body)));
+        assert_eq!(vars, ["a: [2] { f: 0..15 } = 3, 1", "b: { f: 0..15 }"]);
+    }
+
+    #[test]
+    fn facts_do_not_outlive_breaks_and_loops() {
+        let body = "temp t: 0..255 do { block { if x < 3 { break 0; } x := 50; } y := x;
+            loop 9 { if t > 5 { break 0; } t := t + 1; } z := t; }";
+        let vars = shrunk(&format!("var x: 0..255 var y: 0..255 var z: 0..255 {}", command(body)));
+        assert_eq!(vars, ["x: 0..1", "y: 0..1", "z: 0..7"]);
+        let body = "do { block { if x < 3 { x := 9; break 0; } x := 50; } y := x; if z == 2 { discard; } w := z; }";
+        let vars = shrunk(&format!("var x: 0..255 var y: 0..255 var w: 0..255 var z: 0..255 = 2 {}", command(body)));
+        assert_eq!(vars, ["x: 0..63", "y: 0..63", "w: 0..1", "z: 0..3 = 2"]);
+    }
+
+    #[test]
+    fn locations_stay_covered_and_dead_commands_do_not_count() {
+        let text = "var pc: 0..255 of P var x: 0..255 process P at pc { a, b, c }
+            command \"c\" at P.a { do { pc := 1; } } command \"d\" at P.b { when x > 0 do { x := 200; } }";
+        assert_eq!(shrunk(text), ["pc: 0..3 of P", "x: 0..1"]);
+    }
+}
