@@ -95,15 +95,16 @@ pub fn language_of(path: &Path, options: &Options) -> Result<Language, LoadError
     }
 }
 
-/// Reads a whole text. Stray bytes that are not UTF-8 (old comments in Latin-1) are replaced.
-pub fn read_text(path: &Path) -> Result<Source, LoadError> {
+/// Reads a whole file.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, LoadError> {
     let mut bytes = Vec::new();
     let read = open(path)?.take(LARGEST_TEXT + 1).read_to_end(&mut bytes);
     read.map_err(|error| LoadError::Io { name: name(path), error })?;
-    text_of(name(path), bytes)
+    Ok(bytes)
 }
 
-fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, LoadError> {
+/// Makes text of bytes. Stray bytes that are not UTF-8 (old comments in Latin-1) are replaced.
+pub fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, LoadError> {
     if bytes.len() as u64 > LARGEST_TEXT {
         return Err(LoadError::TooLarge { name });
     }

@@ -106,7 +106,12 @@ pub fn load(path: impl AsRef<Path>, options: &Options) -> Result<Loaded, LoadErr
         let source = Source { name: path.display().to_string(), text: String::new() };
         return Ok(Loaded { source, language, model: LoadedModel::Graph(graph), warnings: Vec::new() });
     }
-    load_text(file::read_text(path)?, language, options)
+    load_bytes(&path.display().to_string(), file::read_bytes(path)?, language, options)
+}
+
+/// Loads a model from what was read elsewhere, under a name for messages.
+pub fn load_bytes(name: &str, bytes: Vec<u8>, language: Language, options: &Options) -> Result<Loaded, LoadError> {
+    load_text(file::text_of(name.into(), bytes)?, language, options)
 }
 
 /// Loads a model from text.

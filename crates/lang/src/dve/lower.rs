@@ -128,11 +128,8 @@ fn check_arities(model: &Model, symbols: &mut Symbols, process: u32, diagnostics
         let channel = &mut symbols.channels[index as usize];
         let arity = *channel.arity.get_or_insert(sync.values.len());
         if arity != sync.values.len() {
-            let message = format!(
-                "channel `{}` carries {arity} values, but {} are given",
-                symbols.names.text(name),
-                sync.values.len()
-            );
+            let given = sync.values.len();
+            let message = format!("values on channel `{}`: {arity} expected, {given} given", symbols.names.text(name));
             diagnostics.push(Diagnostic::error(message, sync.span));
         }
         if symbols.left_out == Some(process) && sync.sends {

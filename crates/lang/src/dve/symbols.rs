@@ -92,7 +92,7 @@ impl Symbols {
     /// The most similar of `candidates`, for "did you mean".
     pub(super) fn similar(&self, name: Name, candidates: impl Iterator<Item = Name>) -> Option<&str> {
         let wanted = self.names.text(name);
-        let most = (wanted.len() / 3).clamp(1, 2);
+        let most = (wanted.len() / 3).min(2);
         candidates
             .map(|candidate| self.names.text(candidate))
             .filter(|text| text.len().abs_diff(wanted.len()) <= most && text.len() <= 40)
