@@ -256,6 +256,7 @@ fn monstrous_texts_are_refused_quickly() {
         (frame(&format!("{}1{}", "(a&&".repeat(290), ")".repeat(290))), true),
         (frame(&format!("{}1{}", "(a<<a-".repeat(140), ")".repeat(140))), true),
         (frame(&format!("{}1{}", "a[(a imply ".repeat(90), ")]".repeat(90))), false),
+        (frame(&format!("{}1{}", "(a imply a||a&&a|a^a&a==a<a<<a+a*-".repeat(299), ")".repeat(299))), false),
         ("process P {".repeat(size / 11), false),
         ("byte x; ".repeat(size / 80), false),
         ("byte x = {".repeat(size / 10), false),
