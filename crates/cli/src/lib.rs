@@ -1,4 +1,50 @@
 //! Plimsoll: a memory-aware explicit-state model checker.
+//!
+//! The program of this name is behind [`program::run`]. From Rust, implement [`Model`] for your own
+//! system and ask [`check`]:
+//!
+//! ```
+//! use plimsoll::{Model, Settings, Step, Successors, Verdict, What};
+//!
+//! /// Two jugs, of three and of five litres, and a tap. Can four litres be measured?
+//! struct Jugs;
+//!
+//! impl Model for Jugs {
+//!     fn width(&self) -> usize {
+//!         2
+//!     }
+//!
+//!     fn most_successors(&self) -> usize {
+//!         6
+//!     }
+//!
+//!     fn initial(&self, out: &mut Successors) {
+//!         out.push(&[0, 0], Step(0));
+//!     }
+//!
+//!     fn successors(&self, state: &[u32], out: &mut Successors) {
+//!         let (small, large) = (state[0], state[1]);
+//!         let right = small.min(5 - large);
+//!         let left = large.min(3 - small);
+//!         let moves = [[3, large], [small, 5], [0, large], [small, 0], [small - right, large + right], [small + left, large - left]];
+//!         for (number, next) in moves.iter().enumerate() {
+//!             out.push(next, Step(number as u32));
+//!         }
+//!     }
+//!
+//!     fn violated(&self, state: &[u32]) -> Option<u32> {
+//!         (state[1] == 4).then_some(0)
+//!     }
+//! }
+//!
+//! let checked = plimsoll::check(&Jugs, &Settings { memory_bytes: Some(64 << 20), ..Settings::default() })?;
+//! let Verdict::Violated(violation) = checked.verdict else { panic!("it can be done") };
+//! assert_eq!(violation.what, What::Property(0));
+//! assert_eq!(violation.trace.steps(), 6);
+//! let path = plimsoll::replay(&Jugs, &violation).unwrap();
+//! assert_eq!(path.last().unwrap().state[1], 4);
+//! # Ok::<(), plimsoll::PlanError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -17,3 +63,63 @@ mod report;
 mod size;
 mod subject;
 mod view;
+
+pub use options::{Order, StoreName as Store};
+pub use plan::PlanError;
+pub use plimsoll_model::{Conventions, Model, Step, Successors};
+pub use plimsoll_search::{
+    Ask, Limits, Outcome, ReplayError, Replayed, Stats, Trace, Verdict, Violation, What, Why, replay,
+};
+
+use plan::{Facts, Plan, Wishes};
+use plimsoll_search::Control;
+use size::Size;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// How to check a model from Rust.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// For the whole process; by default three quarters of the available memory.
+    pub memory_bytes: Option<u64>,
+    /// For states that wait and for the step log; none by default.
+    pub disk_bytes: u64,
+    /// Where temporary files go.
+    pub spill_dir: Option<PathBuf>,
+    pub order: Order,
+    pub store: Store,
+    pub ask: Ask,
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            memory_bytes: None,
+            disk_bytes: 0,
+            spill_dir: None,
+            order: Order::default(),
+            store: Store::default(),
+            ask: Ask::EVERYTHING,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Visits the reachable states of `model` within a budget of memory.
+///
+/// Running out of something is a verdict; a budget that is too small to begin with is an error.
+pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcome, PlanError> {
+    let wishes = Wishes {
+        memory: settings.memory_bytes.map(Size::Bytes),
+        disk_bytes: settings.disk_bytes,
+        spill_dir: settings.spill_dir.clone(),
+        order: settings.order,
+        store: settings.store,
+    };
+    let plan = Plan::resolve(&wishes, &Facts::now(model))?;
+    let stop = AtomicBool::new(false);
+    let mut watch = |_: &Stats| {};
+    let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, watch: &mut watch };
+    Ok(dispatch::search(model, &plan, &plimsoll_store::Budget::new(plan.pool_bytes), &mut control).outcome)
+}

@@ -230,6 +230,9 @@ pub struct InfoOptions {
     /// Print the textual form of the intermediate representation instead
     #[arg(long)]
     pub ir: bool,
+    /// Describe the system as the front end made it, before it is simplified
+    #[arg(long)]
+    pub unoptimised: bool,
 }
 
 #[derive(Debug, Args)]

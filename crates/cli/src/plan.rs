@@ -25,6 +25,8 @@ const HEADROOM_BYTES: u64 = 1 << 20;
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
 const LEAST_SPARE_BYTES: u64 = 512 << 10;
+/// By how much resident memory differs between runs.
+const JITTER_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
 const FRONTIER_SHARE: u64 = 16;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
@@ -86,7 +88,8 @@ pub enum PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let PlanError::TooSmall { given_bytes, least_bytes } = self;
-        let (given, least) = (show_bytes(*given_bytes), least_bytes.div_ceil(1 << 20));
+        // What is resident differs a little from run to run, and the advice must hold in the next one.
+        let (given, least) = (show_bytes(*given_bytes), (least_bytes.saturating_add(JITTER_BYTES)).div_ceil(1 << 20));
         write!(f, "{given} of memory is too small for this model: at least {least} MiB are needed (--memory {least}M)")
     }
 }

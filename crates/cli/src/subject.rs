@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::options::{LanguageName, LookFor, ModelOptions, OverflowName};
+use plimsoll_ir::passes::optimise;
 use plimsoll_ir::{Property, PropertyKind, System, text, verify};
 use plimsoll_lang::{self as lang, Language, LoadedModel, Lts, Overflow, Source, diagnostic};
 use plimsoll_model::Graph;
@@ -19,6 +20,16 @@ pub struct Subject {
 pub enum Content {
     System(System),
     Graph(Graph),
+}
+
+impl Content {
+    /// Simplifies a system; what can be observed stays, and so do the positions of successors.
+    pub fn optimised(self) -> Content {
+        match self {
+            Content::System(system) => Content::System(optimise(system)),
+            graph => graph,
+        }
+    }
 }
 
 /// The extension of the textual intermediate representation.
@@ -96,6 +107,7 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
             Some(OverflowName::Wrap) | None => Overflow::Wrap,
         },
         ignore_property: options.ignore_property,
+        ..lang::Options::default()
     }
 }
 

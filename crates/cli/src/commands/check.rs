@@ -47,7 +47,7 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
         warnings.iter().for_each(|warning| say(warning));
     }
     let mut notes = Vec::new();
-    let executor = Executor::new(content, options.search.executor, &mut notes);
+    let executor = Executor::new(content.optimised(), options.search.executor, &mut notes);
     let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
     let loaded = start.elapsed();
     let ask = ask(&options.look_for);

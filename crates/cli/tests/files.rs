@@ -1,0 +1,151 @@
+//! Every model in `models/` gives what its head says, in every configuration. The format of the heads is
+//! described in `models/README.md`.
+
+#[path = "common/report.rs"]
+mod common;
+
+use common::{report, root};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Models with more states are run in few configurations only.
+const LARGE: u64 = 100_000;
+
+/// One `// expect:` line.
+type Row = BTreeMap<String, String>;
+
+const KEYS: [&str; 9] =
+    ["options", "find", "invariant", "states", "transitions", "levels", "deadlocks", "verdict", "depth"];
+
+#[test]
+fn small_models_agree_in_every_configuration() {
+    let models: Vec<_> = models().into_iter().filter(|(_, rows)| states(rows) <= LARGE).collect();
+    assert!(models.len() > 15, "{} models", models.len());
+    for (path, rows) in &models {
+        for order in ["bfs", "dfs"] {
+            for store in ["plain", "tree"] {
+                for executor in ["jit", "interp"] {
+                    check(path, rows, &["--order", order, "--store", store, "--executor", executor]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn large_models_agree_breadth_first() {
+    large(&["--order", "bfs", "--store", "tree", "--executor", "jit"]);
+}
+
+#[test]
+fn large_models_agree_depth_first() {
+    large(&["--order", "dfs", "--store", "plain", "--executor", "jit"]);
+}
+
+fn large(options: &[&str]) {
+    let models: Vec<_> = models().into_iter().filter(|(_, rows)| states(rows) > LARGE).collect();
+    assert!(!models.is_empty());
+    models.iter().for_each(|(path, rows)| check(path, rows, options));
+}
+
+fn states(rows: &[Row]) -> u64 {
+    rows.iter().filter_map(|row| row.get("states")?.parse().ok()).max().expect("a row of counts")
+}
+
+/// All models with their expectations.
+fn models() -> Vec<(PathBuf, Vec<Row>)> {
+    let folder = root().join("models/dve");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "dve"));
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), rows(&path))).collect()
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<Row> =
+        text.lines().filter_map(|line| line.strip_prefix("// expect:")).map(|line| row(path, line)).collect();
+    let has = |key: &str| rows.iter().any(|row| row.contains_key(key));
+    assert!(has("states") && has("verdict"), "{}: expectations are missing", path.display());
+    rows
+}
+
+/// Splits `key=value key="va lue"`.
+fn row(path: &Path, line: &str) -> Row {
+    let mut row = Row::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=').unwrap_or_else(|| panic!("{}: {line}", path.display()));
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or_else(|| panic!("{}: {line}", path.display())),
+            None => after.split_once(' ').unwrap_or((after, "")),
+        };
+        assert!(KEYS.contains(&key), "{}: unknown key `{key}`", path.display());
+        assert!(row.insert(key.into(), value.into()).is_none(), "{}: `{key}` twice", path.display());
+        rest = after.trim_start();
+    }
+    row
+}
+
+fn check(path: &Path, rows: &[Row], configuration: &[&str]) {
+    for row in rows {
+        let name = path.display().to_string();
+        let mut arguments = vec![name.as_str()];
+        arguments.extend(configuration);
+        arguments.extend(row.get("options").into_iter().flat_map(|options| options.split_whitespace()));
+        for key in ["find", "invariant"] {
+            if let Some(expression) = row.get(key) {
+                arguments.push(if key == "find" { "--find" } else { "--invariant" });
+                arguments.push(expression);
+            }
+        }
+        let counting = row.contains_key("states");
+        if counting {
+            arguments.push("--keep-going");
+        }
+        let (code, report) = report(&arguments);
+        if counting {
+            compare_counts(row, &report, &arguments);
+        } else {
+            compare_verdict(row, code, &report, &arguments);
+        }
+    }
+}
+
+fn compare_counts(row: &Row, report: &Value, arguments: &[&str]) {
+    assert_eq!(report["complete"], Value::Bool(true), "{arguments:?}");
+    let breadth_first = arguments.contains(&"bfs");
+    for key in
+        ["states", "transitions", "levels", "deadlocks"].into_iter().filter(|key| *key != "levels" || breadth_first)
+    {
+        assert_eq!(report[key].to_string(), row[key], "{key} of {arguments:?}");
+    }
+}
+
+fn compare_verdict(row: &Row, code: i32, report: &Value, arguments: &[&str]) {
+    let wanted = row["verdict"].as_str();
+    let depth_first = arguments.contains(&"dfs");
+    let verdict = report["verdict"].as_str().unwrap();
+    let expected_code = match verdict {
+        "holds" => 0,
+        "deadlock" => 10,
+        "error" | "assertion" => 11,
+        "invariant" | "reached" => 12,
+        _ => -1,
+    };
+    assert_eq!(code, expected_code, "{arguments:?}");
+    if depth_first && wanted != "holds" {
+        // Which violation comes first depends on the order, where a model has several.
+        assert_ne!(verdict, "holds", "{arguments:?}");
+        return;
+    }
+    assert_eq!(verdict, wanted, "{arguments:?}");
+    match row.get("depth") {
+        Some(depth) => {
+            let steps = report["trace"]["positions"].as_array().unwrap().len() - 1;
+            assert_eq!(steps.to_string(), *depth, "length of the trace of {arguments:?}");
+        }
+        None => assert!(report["trace"].is_null(), "{arguments:?}"),
+    }
+}
