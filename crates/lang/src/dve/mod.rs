@@ -26,7 +26,7 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     let mut diagnostics = Diagnostics::default();
     let mut model = parser::parse(&source.text, &mut diagnostics);
     if diagnostics.error_count() > 0 {
-        return Err(diagnostics.finish().unwrap_or_default());
+        return Err(diagnostics.finish().err().unwrap_or_default());
     }
     if let Some(property) = model.system.as_ref().and_then(|line| line.property)
         && !options.ignore_property
