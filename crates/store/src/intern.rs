@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const SLACK: usize = 256;
 const FIRST_SLOTS: usize = 256;
 const LOAD_PERCENT: usize = 80;
-const GROWTH_PERCENT: usize = 150;
+const GROWTH_PERCENT: usize = 140;
 const BUSY: u32 = u32::MAX;
 
 /// A growing table of vectors of `stride` words.

@@ -119,7 +119,8 @@ fn pair(left: u32, right: u32) -> u64 {
     (left as u64) << 32 | right as u64
 }
 
-/// Numbers a block of vectors: first all hashes, asking for the lines they need, then all lookups.
+/// Numbers a block of vectors: first all hashes, asking for the lines they need, then all lookups. A vector
+/// equal to the one before, as most are in wide states, is not looked up again.
 #[inline(always)]
 fn number_all<const N: usize>(
     table: &Intern,
@@ -127,12 +128,24 @@ fn number_all<const N: usize>(
     hashes: &mut [u64],
     out: &mut [u32],
 ) -> Result<(), Full> {
-    for (hash, vector) in hashes.iter_mut().zip(vectors.clone()) {
-        *hash = hash::words(&vector);
-        table.prefetch(*hash);
+    let mut last = None;
+    let mut hash = 0;
+    for (place, vector) in hashes.iter_mut().zip(vectors.clone()) {
+        if last != Some(vector) {
+            hash = hash::words(&vector);
+            table.prefetch(hash);
+            last = Some(vector);
+        }
+        *place = hash;
     }
+    let mut last = None;
+    let mut number = 0;
     for ((vector, &hash), out) in vectors.zip(hashes.iter()).zip(out) {
-        *out = table.intern(&vector, hash)?.0;
+        if last != Some(vector) {
+            number = table.intern(&vector, hash)?.0;
+            last = Some(vector);
+        }
+        *out = number;
     }
     Ok(())
 }

@@ -87,16 +87,20 @@ impl Compact {
         let (home, rest) = self.split(mixed);
         for attempt in 1..=TRIES {
             let entry = attempt << REST_BITS | rest;
-            for slot in &slots[self.line(home, rest, attempt) * LINE..][..LINE] {
-                let mut found = slot.load(Ordering::Relaxed);
-                if found == 0 {
-                    match slot.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed) {
-                        Ok(_) => return if attempt == 1 { Inserted::AtHome } else { Inserted::Displaced },
-                        Err(other) => found = other,
-                    }
-                }
-                if found == entry {
+            let line: &[AtomicU32; LINE] =
+                slots[self.line(home, rest, attempt) * LINE..][..LINE].try_into().expect("a whole line");
+            loop {
+                let (equal, empty) = scan(line, entry);
+                if equal {
                     return Inserted::Known;
+                }
+                if empty == 0 {
+                    break;
+                }
+                let hole = &line[empty.trailing_zeros() as usize];
+                // Losing the race to another worker means to look again: it may have put the same value.
+                if hole.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                    return if attempt == 1 { Inserted::AtHome } else { Inserted::Displaced };
                 }
             }
         }
@@ -109,6 +113,37 @@ impl Compact {
         let hole = slots[home * LINE..][..LINE].iter_mut().find(|slot| **slot == 0);
         hole.map(|slot| *slot = 1 << REST_BITS | rest).is_some()
     }
+}
+
+/// Is `entry` in the line, and which places are empty (one bit each)? Without branches on the contents,
+/// which nothing can predict.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn scan(line: &[AtomicU32; LINE], entry: u32) -> (bool, u32) {
+    use core::arch::x86_64::*;
+    // SAFETY: SSE2 is part of x86-64. The line is 64 readable bytes; the volatile reads may see entries that
+    // other workers are adding, each whole, as aligned 32-bit stores are. A stale empty place is caught by
+    // the compare-and-swap that follows.
+    unsafe {
+        let first = line.as_ptr().cast::<__m128i>();
+        let (wanted, zero) = (_mm_set1_epi32(entry as i32), _mm_setzero_si128());
+        let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(&first.add(part).read_volatile()));
+        let equal = parts.map(|part| _mm_cmpeq_epi32(part, wanted));
+        let empty = parts.map(|part| _mm_cmpeq_epi32(part, zero));
+        let any = _mm_or_si128(_mm_or_si128(equal[0], equal[1]), _mm_or_si128(equal[2], equal[3]));
+        let low = _mm_packs_epi32(empty[0], empty[1]);
+        let high = _mm_packs_epi32(empty[2], empty[3]);
+        (_mm_movemask_epi8(any) != 0, _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn scan(line: &[AtomicU32; LINE], entry: u32) -> (bool, u32) {
+    line.iter().enumerate().fold((false, 0), |(equal, empty), (place, slot)| {
+        let found = slot.load(Ordering::Relaxed);
+        (equal | (found == entry), empty | ((found == 0) as u32) << place)
+    })
 }
 
 /// What became of a value.
