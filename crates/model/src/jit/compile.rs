@@ -14,12 +14,21 @@ use cranelift_module::{FuncId, Module, default_libcall_names};
 use plimsoll_ir::{Command, Expr, Layout, Place, Property, PropertyKind, Slot, Stmt, System};
 
 use super::emit::Emitter;
+use crate::Interp;
 use crate::order::{Group, Order};
 
-/// Expression and statement nodes per function, about.
-const FUNCTION_WEIGHT: usize = 4_000;
-/// Beyond this many nodes in all, compile time matters more than the last tenth of speed.
-const QUICK_WEIGHT: usize = 200_000;
+/// How code is divided and how hard it is worked on. Sizes are in nodes of expressions and statements.
+#[derive(Clone, Copy)]
+pub(super) struct Effort {
+    /// A function takes about this much.
+    pub function: usize,
+    /// Beyond this much in all, compile time matters more than the last tenth of speed.
+    pub quick: usize,
+}
+
+impl Effort {
+    pub const USUAL: Effort = Effort { function: 4_000, quick: 200_000 };
+}
 
 /// Appends successors: source state, room for states, room for steps; gives their number.
 pub(super) type Expand = unsafe extern "C" fn(*const u32, *mut u32, *mut u32) -> u64;
@@ -65,6 +74,7 @@ pub(super) struct Compiler<'a> {
     system: &'a System,
     layout: &'a Layout,
     order: &'a Order,
+    effort: Effort,
     module: JITModule,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -72,12 +82,13 @@ pub(super) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(system: &'a System, layout: &'a Layout, order: &'a Order) -> Result<Compiler<'a>, String> {
+    pub fn new(interp: &'a Interp, effort: Effort) -> Result<Compiler<'a>, String> {
+        let (system, layout, order) = (interp.system(), interp.layout(), interp.order());
         let total: usize = system.commands.iter().map(weight_of).sum();
         let mut flags = settings::builder();
         let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
-        set("opt_level", if total > QUICK_WEIGHT { "none" } else { "speed" })?;
-        set("regalloc_algorithm", if total > QUICK_WEIGHT { "single_pass" } else { "backtracking" })?;
+        set("opt_level", if total > effort.quick { "none" } else { "speed" })?;
+        set("regalloc_algorithm", if total > effort.quick { "single_pass" } else { "backtracking" })?;
         set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
         set("enable_table_access_spectre_mitigation", "false")?;
         set("enable_heap_access_spectre_mitigation", "false")?;
@@ -87,7 +98,8 @@ impl<'a> Compiler<'a> {
         let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())?;
         let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
         let context = module.make_context();
-        Ok(Compiler { system, layout, order, module, context, frontend: FunctionBuilderContext::new(), code_bytes: 0 })
+        let frontend = FunctionBuilderContext::new();
+        Ok(Compiler { system, layout, order, effort, module, context, frontend, code_bytes: 0 })
     }
 
     pub fn compile(mut self) -> Result<Native, String> {
@@ -130,15 +142,15 @@ impl<'a> Compiler<'a> {
         for group in groups {
             let own: Vec<usize> = sorted(group.lists.iter().flatten());
             let own_weight = self.weight(&own);
-            if !list.is_empty() && weight + own_weight > FUNCTION_WEIGHT {
+            if !list.is_empty() && weight + own_weight > self.effort.function {
                 parts.push(Planned::Always(self.expand(&std::mem::take(&mut list))?));
                 weight = 0;
             }
             match group.process {
-                Some(_) if own_weight > FUNCTION_WEIGHT => parts.push(self.big_process(group)?),
+                Some(_) if own_weight > self.effort.function => parts.push(self.big_process(group)?),
                 _ => {
                     for index in own {
-                        if !list.is_empty() && weight > FUNCTION_WEIGHT {
+                        if !list.is_empty() && weight > self.effort.function {
                             parts.push(Planned::Always(self.expand(&std::mem::take(&mut list))?));
                             weight = 0;
                         }
@@ -165,7 +177,7 @@ impl<'a> Compiler<'a> {
             pending.push(location);
             let next = group.lists.get(location + 1).map_or(usize::MAX, |list| self.weight(list));
             let list = sorted(pending.iter().flat_map(|&location| &group.lists[location]));
-            if self.weight(&list).saturating_add(next) > FUNCTION_WEIGHT {
+            if self.weight(&list).saturating_add(next) > self.effort.function {
                 let id = if list.is_empty() { None } else { Some(self.expand(&list)?) };
                 pending.drain(..).for_each(|location| functions[location] = id);
             }
@@ -191,10 +203,11 @@ impl<'a> Compiler<'a> {
         while first < system.properties.len() {
             let mut weight = 0;
             let rest = system.properties[first..].iter();
+            let limit = self.effort.function;
             let fits = |property: &&Property| {
                 let before = weight;
                 weight += weight_of_stmts(&property.prelude) + weight_of_expr(&property.expr);
-                before == 0 || weight <= FUNCTION_WEIGHT
+                before == 0 || weight <= limit
             };
             let count = rest.take_while(fits).count();
             functions.push(self.judge(first..first + count)?);

@@ -17,7 +17,7 @@ use plimsoll_ir::System;
 
 use crate::chain::Chain;
 use crate::{Conventions, Interp, Model, Step, Successors};
-use compile::{Compiler, Native, Part};
+use compile::{Compiler, Effort, Native, Part};
 
 /// Executes a system as machine code.
 pub struct Jit {
@@ -37,8 +37,12 @@ impl Jit {
     /// Compiles the system of an interpreter; gives the interpreter back with the reason if that fails.
     #[allow(clippy::result_large_err, reason = "it happens once, and the interpreter is not to be lost")]
     pub fn from_interp(interp: Interp) -> Result<Jit, (Interp, String)> {
-        let compiled = Compiler::new(interp.system(), interp.layout(), interp.order()).and_then(Compiler::compile);
-        match compiled {
+        Jit::with_effort(interp, Effort::USUAL)
+    }
+
+    #[allow(clippy::result_large_err, reason = "as above")]
+    fn with_effort(interp: Interp, effort: Effort) -> Result<Jit, (Interp, String)> {
+        match Compiler::new(&interp, effort).and_then(Compiler::compile) {
             Err(why) => Err((interp, why)),
             Ok(native) => Ok(Jit {
                 native,
@@ -136,5 +140,73 @@ impl Model for Jit {
 
     fn independent(&self, one: Step, other: Step) -> bool {
         self.interp.independent(one, other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_ir::random::{Size, random_system};
+
+    /// Entries of a state: steps, and the words of those that are no faults.
+    fn entries(model: &Jit, state: &[u32]) -> Vec<(u32, Vec<u32>)> {
+        let mut out = Successors::new(model.width());
+        model.successors(state, &mut out);
+        let words = |state: &[u32], step: Step| if step.is_fault() { Vec::new() } else { state.to_vec() };
+        out.iter().map(|(state, step)| (step.0, words(state, step))).collect()
+    }
+
+    #[test]
+    fn code_in_many_small_functions_does_the_same() {
+        let mut switches = 0;
+        for seed in 0..150 {
+            let system = random_system(seed, Size::LARGE);
+            let whole = Jit::new(system.clone()).unwrap();
+            let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000 };
+            let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
+            switches += parts.native.sections.iter().flatten().filter(|part| matches!(part, Part::Switch(..))).count();
+            let mut states = Successors::new(whole.width());
+            whole.initial(&mut states);
+            for next in 0..300 {
+                if next >= states.len() {
+                    break;
+                }
+                let state = states.state(next).to_vec();
+                if states.step(next).is_fault() {
+                    continue;
+                }
+                assert_eq!(entries(&whole, &state), entries(&parts, &state), "seed {seed}");
+                assert_eq!(whole.violated(&state), parts.violated(&state), "seed {seed}");
+                whole.successors(&state, &mut states);
+            }
+        }
+        assert!(switches > 50, "big processes are divided by location");
+    }
+
+    #[test]
+    fn whatever_a_state_holds_the_code_agrees_with_the_interpreter() {
+        let mut random = 0x9e37_79b9_7f4a_7c15u64;
+        for seed in 0..300 {
+            let jit = Jit::new(random_system(seed, Size::SMALL)).unwrap();
+            let (mut expected, mut found) = (Successors::new(jit.width()), Successors::new(jit.width()));
+            for _ in 0..50 {
+                let word = |_| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (random >> 32) as u32
+                };
+                let state: Vec<u32> = (0..jit.width()).map(word).collect();
+                expected.clear();
+                found.clear();
+                jit.interp().successors(&state, &mut expected);
+                jit.successors(&state, &mut found);
+                assert_eq!(expected.steps(), found.steps(), "seed {seed}");
+                let proper = |out: &Successors| {
+                    out.iter().filter(|(_, step)| !step.is_fault()).flat_map(|(state, _)| state.to_vec()).collect()
+                };
+                let (expected, found): (Vec<u32>, Vec<u32>) = (proper(&expected), proper(&found));
+                assert_eq!(expected, found, "seed {seed}");
+                assert_eq!(jit.interp().violated(&state), jit.violated(&state), "seed {seed}");
+            }
+        }
     }
 }
