@@ -29,6 +29,8 @@ const SLACK: usize = 64;
 const FIRST_LINES: usize = 448;
 const LOAD_PERCENT: usize = 85;
 const GROWTH_PERCENT: usize = 145;
+/// A wide table this large is worth turning into a compact one, even if that has to be larger at first.
+const NARROW_FROM_LINES: usize = 1 << 13;
 
 /// The table has no room, and its grant none for a larger table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +97,8 @@ impl Roots {
             return Ok(());
         }
         // Well below the limit, lest a few more numbers force the table back.
-        let small = bound <= 1 << (MIX_BITS / 2 - 1) && self.lines >= 1 << compact::LEAST_LINES_LOG;
-        if self.format == Format::Wide && small {
+        let may_narrow = bound <= 1 << (MIX_BITS / 2 - 1) && self.lines >= NARROW_FROM_LINES;
+        if self.format == Format::Wide && may_narrow && self.grow(1 << compact::LEAST_LINES_LOG).is_some() {
             self.narrow();
             return self.reserve(count, bound);
         }
@@ -186,6 +188,9 @@ impl Roots {
 
     /// Grows to at least `lines`, in the format it has.
     fn grow(&mut self, lines: usize) -> Option<()> {
+        if lines <= self.lines {
+            return Some(());
+        }
         // Those that wait outside while the table is spread are charged for that time.
         let outside = (*self.displaced.get_mut() + self.len() / 16) * 8;
         if !self.region.grow_beside((lines + SLACK) * 64, outside) {

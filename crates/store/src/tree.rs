@@ -13,6 +13,8 @@ use crate::intern::Intern;
 use crate::roots::Full;
 
 const GROUP: usize = 4;
+/// With this many nodes or more, most of them are the same in one state and the next.
+const REPEATING_NODES: usize = 5;
 
 /// Where a node finds its words: in the state, or among the numbers of two earlier nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,20 +93,21 @@ impl Tree {
             let (done, rest) = numbers.split_at_mut(node * count);
             let out = &mut rest[..count];
             let table = &self.tables[node];
+            let repeating = self.sources.len() >= REPEATING_NODES;
             match *source {
                 Source::Words { first, count: group } => {
                     let vectors = states.chunks_exact(self.width).map(|state| &state[first..]);
                     match group {
-                        1 => number_all(table, vectors.map(|v| [v[0]]), hashes, out)?,
-                        2 => number_all(table, vectors.map(|v| [v[0], v[1]]), hashes, out)?,
-                        3 => number_all(table, vectors.map(|v| [v[0], v[1], v[2]]), hashes, out)?,
-                        _ => number_all(table, vectors.map(|v| [v[0], v[1], v[2], v[3]]), hashes, out)?,
+                        1 => number_all(table, repeating, vectors.map(|v| [v[0]]), hashes, out)?,
+                        2 => number_all(table, repeating, vectors.map(|v| [v[0], v[1]]), hashes, out)?,
+                        3 => number_all(table, repeating, vectors.map(|v| [v[0], v[1], v[2]]), hashes, out)?,
+                        _ => number_all(table, repeating, vectors.map(|v| [v[0], v[1], v[2], v[3]]), hashes, out)?,
                     }
                 }
                 Source::Nodes { left, right } => {
                     let lefts = done[left * count..][..count].iter();
                     let pairs = lefts.zip(&done[right * count..][..count]).map(|(&left, &right)| [left, right]);
-                    number_all(table, pairs, hashes, out)?;
+                    number_all(table, repeating, pairs, hashes, out)?;
                 }
             }
         }
@@ -119,33 +122,42 @@ fn pair(left: u32, right: u32) -> u64 {
     (left as u64) << 32 | right as u64
 }
 
-/// Numbers a block of vectors: first all hashes, asking for the lines they need, then all lookups. A vector
-/// equal to the one before, as most are in wide states, is not looked up again.
+/// Numbers a block of vectors: first all hashes, asking for the lines they need, then all lookups. Where
+/// vectors are `repeating`, one equal to the one before is not looked up again.
 #[inline(always)]
 fn number_all<const N: usize>(
     table: &Intern,
+    repeating: bool,
     vectors: impl Iterator<Item = [u32; N]> + Clone,
     hashes: &mut [u64],
     out: &mut [u32],
 ) -> Result<(), Full> {
-    let mut last = None;
-    let mut hash = 0;
-    for (place, vector) in hashes.iter_mut().zip(vectors.clone()) {
+    if !repeating {
+        for (hash, vector) in hashes.iter_mut().zip(vectors.clone()) {
+            *hash = hash::words(&vector);
+            table.prefetch(*hash);
+        }
+        for ((vector, &hash), out) in vectors.zip(hashes.iter()).zip(out) {
+            *out = table.intern(&vector, hash)?.0;
+        }
+        return Ok(());
+    }
+    let (mut last, mut last_hash, mut last_number) = (None, 0, 0);
+    for (hash, vector) in hashes.iter_mut().zip(vectors.clone()) {
         if last != Some(vector) {
-            hash = hash::words(&vector);
-            table.prefetch(hash);
+            last_hash = hash::words(&vector);
+            table.prefetch(last_hash);
             last = Some(vector);
         }
-        *place = hash;
+        *hash = last_hash;
     }
-    let mut last = None;
-    let mut number = 0;
+    last = None;
     for ((vector, &hash), out) in vectors.zip(hashes.iter()).zip(out) {
         if last != Some(vector) {
-            number = table.intern(&vector, hash)?.0;
+            last_number = table.intern(&vector, hash)?.0;
             last = Some(vector);
         }
-        *out = number;
+        *out = last_number;
     }
     Ok(())
 }
