@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::{Switch, Variable};
 use plimsoll_ir::{Choice, Command, ProcessId, Root};
 
@@ -152,7 +152,7 @@ impl<'a> Emitter<'a, '_> {
         self.b.switch_to_block(done);
     }
 
-    fn body(&mut self, cursor: Cursor, command: &Command, number: Number, done: cranelift_codegen::ir::Block) {
+    fn body(&mut self, cursor: Cursor, command: &Command, number: Number, done: Block) {
         let out = self.b.use_var(cursor.state);
         let words = self.layout.words();
         self.copy_words((out, self.access.out), 0, (self.source, self.access.source), 0, words);

@@ -1,5 +1,6 @@
 //! The state of code generation for one function, and moving whole words.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AliasRegionData, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
@@ -94,7 +95,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         Val { value: self.b.ins().iconst(types::I64, value), range: Range::constant(value) }
     }
 
-    /// Continues in a new block that only the current one can jump to.
+    /// A new, empty block.
     pub fn fresh(&mut self) -> Block {
         self.b.create_block()
     }
@@ -215,7 +216,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.b.switch_to_block(head);
         body(self, counter);
         let next = self.b.ins().iadd_imm_s(counter, step as i64);
-        let more = self.b.ins().icmp_imm_s(cranelift_codegen::ir::condcodes::IntCC::UnsignedLessThan, next, end as i64);
+        let more = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, next, end as i64);
         self.b.ins().brif(more, head, &[next.into()], after, &[]);
         self.b.switch_to_block(after);
     }
