@@ -9,6 +9,7 @@ pub mod aut;
 pub mod diagnostic;
 pub mod dve;
 mod file;
+pub mod murphi;
 
 pub use aut::{AutWriter, Lts};
 pub use diagnostic::{Diagnostic, Severity, Source, Span};
@@ -63,6 +64,7 @@ pub struct Options {
     pub overflow: Overflow,
     /// Leaves out the property process of a model with an LTL property, instead of refusing it.
     pub ignore_property: bool,
+    pub murphi: murphi::Options,
 }
 
 /// A model, ready to be checked.
@@ -85,6 +87,7 @@ pub enum LoadedModel {
 #[derive(Clone, Debug)]
 pub enum Symbols {
     Dve(Box<dve::Symbols>),
+    Murphi(Box<murphi::Symbols>),
 }
 
 impl Loaded {
@@ -92,6 +95,7 @@ impl Loaded {
     pub fn property(&self, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
         match &self.model {
             LoadedModel::System { symbols: Symbols::Dve(symbols), .. } => dve::property(symbols, text, kind),
+            LoadedModel::System { symbols: Symbols::Murphi(symbols), .. } => murphi::property(symbols, text, kind),
             LoadedModel::Graph(_) => Err(vec![Diagnostic::general("a graph has no variables to speak about")]),
         }
     }
@@ -128,7 +132,10 @@ pub fn load_text(source: Source, language: Language, options: &Options) -> Resul
                 .map_err(|error| LoadError::Graph { name: source.name.clone(), error })?;
             Ok((LoadedModel::Graph(graph), Vec::new()))
         }
-        Language::Promela | Language::Murphi => return Err(LoadError::Unsupported { name: source.name, language }),
+        Language::Murphi => murphi::load(&source, &options.murphi).map(|(system, symbols, warnings)| {
+            (LoadedModel::System { system, symbols: Symbols::Murphi(Box::new(symbols)) }, warnings)
+        }),
+        Language::Promela => return Err(LoadError::Unsupported { name: source.name, language }),
     };
     match result {
         Ok((model, warnings)) => Ok(Loaded { source, language, model, warnings }),

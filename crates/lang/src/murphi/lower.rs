@@ -1,0 +1,225 @@
+//! Checks a model and translates it in one walk over the tree, because calls are expanded: a body is
+//! translated once for each call, with its parameters bound to places and values of the caller.
+//!
+//! * Expressions become expressions where possible. What can go wrong in one (undefined values, ranges of
+//!   indices) and calls become statements that run before it, in the order and under the conditions that
+//!   the language demands; for a guard they form the prelude of the command.
+//! * `value` has the arithmetic, `code` the statements under construction, `scope` the names, `declare` types
+//!   and constants, `place` designators, `store` assignment and comparison, `expr`, `logic` and `quant`
+//!   expressions, `stmt` statements, `call` procedures, `multiset` multisets, `rule` rules and properties.
+
+mod call;
+mod code;
+mod declare;
+mod expr;
+mod logic;
+mod multiset;
+mod place;
+mod quant;
+mod rule;
+mod scope;
+mod stmt;
+mod store;
+mod value;
+
+use super::ast::{Expr, Item, Program};
+use super::types::{TypeId, Types};
+use super::{Dialect, Options};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span};
+use code::Code;
+use plimsoll_ir::{Deadlock, Property, PropertyKind, System};
+use rule::Claim;
+use scope::Scopes;
+
+/// An error that has been reported.
+#[derive(Clone, Copy, Debug)]
+pub struct Failed;
+
+pub type Lowered<T> = Result<T, Failed>;
+
+/// Statements that all commands together may make before the model is refused.
+const MOST_STATEMENTS: usize = 20_000_000;
+
+pub struct Lowerer<'a> {
+    text: &'a str,
+    line_starts: Vec<usize>,
+    options: &'a Options,
+    diagnostics: &'a mut Diagnostics,
+    /// Errors in bodies that are expanded again have been reported before.
+    quiet: bool,
+    system: System,
+    types: Types,
+    scopes: Scopes<'a>,
+    /// The types of the variables of the state.
+    var_types: Vec<TypeId>,
+    procs: Vec<call::Procedure<'a>>,
+    /// The procedures being expanded.
+    expanding: Vec<usize>,
+    /// How often a procedure may be inside itself.
+    recursion_limit: usize,
+    /// An expansion was cut off at that limit.
+    recursion_cut: bool,
+    /// Only checking: calls are not expanded.
+    checking: bool,
+    code: Code,
+    made: usize,
+    assumes: Vec<Claim<'a>>,
+    /// Is a start state being translated? It runs once, so loops are unrolled more eagerly.
+    starting: bool,
+    constants_used: Vec<bool>,
+}
+
+/// Translates a model; errors are in `diagnostics`.
+pub fn program(
+    text: &str,
+    name: &str,
+    program: &Program,
+    options: &Options,
+    diagnostics: &mut Diagnostics,
+) -> Lowered<System> {
+    let mut lowerer = Lowerer::new(text, name, options, diagnostics);
+    lowerer.items(program)?;
+    Ok(lowerer.system)
+}
+
+/// Translates an expression over the names of a model into a property.
+pub fn property(
+    text: &str,
+    program: &Program,
+    expr: &Expr,
+    expr_text: &str,
+    kind: PropertyKind,
+    options: &Options,
+    diagnostics: &mut Diagnostics,
+) -> Lowered<Property> {
+    let mut ignored = Diagnostics::default();
+    let mut lowerer = Lowerer::new(text, "", options, &mut ignored);
+    for item in &program.items {
+        match item {
+            Item::Decl(decl) => lowerer.declare(decl, true)?,
+            Item::Proc(proc) => lowerer.procedure(proc)?,
+            Item::Rule(_) => {}
+        }
+    }
+    lowerer.diagnostics = diagnostics;
+    lowerer.set_text(expr_text);
+    lowerer.property_of(expr, kind, expr_text.trim().to_string())
+}
+
+impl<'a> Lowerer<'a> {
+    fn new(text: &'a str, name: &str, options: &'a Options, diagnostics: &'a mut Diagnostics) -> Lowerer<'a> {
+        let mut system = System::new(name);
+        system.deadlock = Deadlock::Stuttering;
+        let types = Types::new(&mut system);
+        let mut lowerer = Lowerer {
+            text,
+            line_starts: Vec::new(),
+            options,
+            diagnostics,
+            quiet: false,
+            system,
+            types,
+            scopes: Scopes::new(),
+            var_types: Vec::new(),
+            procs: Vec::new(),
+            expanding: Vec::new(),
+            recursion_limit: call::RECURSION_LIMITS[0],
+            recursion_cut: false,
+            checking: false,
+            code: Code::new(),
+            made: 0,
+            assumes: Vec::new(),
+            starting: false,
+            constants_used: vec![false; options.constants.len()],
+        };
+        lowerer.set_text(text);
+        lowerer
+    }
+
+    fn set_text(&mut self, text: &'a str) {
+        self.text = text;
+        let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        self.line_starts = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
+    }
+
+    fn items(&mut self, program: &'a Program) -> Lowered<()> {
+        let mut failed = false;
+        self.find_assumes(program);
+        for item in &program.items {
+            failed |= match item {
+                Item::Decl(decl) => self.declare(decl, true).is_err(),
+                Item::Proc(proc) => self.procedure(proc).is_err(),
+                Item::Rule(rule) => self.rule(rule).is_err(),
+            };
+        }
+        for (used, (name, _)) in self.constants_used.clone().into_iter().zip(&self.options.constants) {
+            if !used {
+                let message = format!("there is no constant `{name}` to set");
+                self.diagnostics.push(Diagnostic::general(message));
+                failed = true;
+            }
+        }
+        if self.system.starts.is_empty() && !failed {
+            self.diagnostics.push(Diagnostic::general("the model has no start state"));
+            failed = true;
+        }
+        if failed { Err(Failed) } else { Ok(()) }
+    }
+
+    fn fail(&mut self, message: impl Into<String>, span: Span) -> Failed {
+        if !self.quiet {
+            self.diagnostics.push(Diagnostic::error(message, span));
+        }
+        Failed
+    }
+
+    fn fail_with_note(&mut self, message: impl Into<String>, span: Span, note: impl Into<String>) -> Failed {
+        if !self.quiet {
+            self.diagnostics.push(Diagnostic::error(message, span).note(note));
+        }
+        Failed
+    }
+
+    fn warn(&mut self, message: impl Into<String>, span: Span) {
+        if !self.quiet {
+            let diagnostic = Diagnostic::warning(message, span);
+            debug_assert_eq!(diagnostic.severity, Severity::Warning);
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn is_rumur(&self) -> bool {
+        self.options.dialect == Dialect::Rumur
+    }
+
+    fn line(&self, span: Span) -> u32 {
+        self.line_starts.partition_point(|&start| start <= span.start as usize) as u32
+    }
+
+    /// The source text of a span on one line, for messages about a run.
+    fn snippet(&self, span: Span) -> String {
+        let text = self.text.get(span.start as usize..span.end as usize).unwrap_or("");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let joined = words.join(" ");
+        match joined.char_indices().nth(60) {
+            Some((cut, _)) => format!("{}...", &joined[..cut]),
+            None => joined,
+        }
+    }
+
+    /// Runs `make` with an empty list of statements and returns what it made.
+    fn captured<T>(&mut self, make: impl FnOnce(&mut Self) -> Lowered<T>) -> Lowered<(Vec<plimsoll_ir::Stmt>, T)> {
+        let outer = std::mem::take(&mut self.code.out);
+        let result = make(self);
+        let inner = std::mem::replace(&mut self.code.out, outer);
+        Ok((inner, result?))
+    }
+
+    /// Like [`Self::captured`], for code that may not run: what it finds out is forgotten afterwards.
+    fn branch<T>(&mut self, make: impl FnOnce(&mut Self) -> Lowered<T>) -> Lowered<(Vec<plimsoll_ir::Stmt>, T)> {
+        self.code.push_layer(false);
+        let result = self.captured(make);
+        self.code.pop_layer();
+        result
+    }
+}

@@ -1,0 +1,221 @@
+//! Functions and procedures, expanded at every call.
+//!
+//! A `var` parameter is a name for the caller's place. Other parameters are too in CMurphi (which passes
+//! references), while Rumur copies simple ones. A body that returns early is a block to break out of.
+//! Recursion is expanded to a limited depth, beyond which a run that gets there is a fault.
+
+use super::code::Frame;
+use super::scope::Entry;
+use super::value::{Operand, Spot, Value};
+use super::{Failed, Lowered, Lowerer};
+use crate::Span;
+use crate::murphi::ast::{Decl, Expr, Formal, Name, Proc, Stmt, StmtKind};
+use crate::murphi::types::TypeId;
+use plimsoll_ir::Stmt as IrStmt;
+
+/// How deep recursion is expanded: the first of these that does not make the model too large.
+pub(super) const RECURSION_LIMITS: [usize; 4] = [64, 16, 8, 4];
+/// Statements one command may need.
+pub(super) const MOST_STATEMENTS: usize = 2_000_000;
+
+#[derive(Clone, Debug)]
+pub(super) struct Procedure<'a> {
+    proc: &'a Proc,
+    formals: Vec<TypeId>,
+    result: Option<TypeId>,
+}
+
+impl<'a> Lowerer<'a> {
+    /// Declares a procedure and checks its body.
+    pub(super) fn procedure(&mut self, proc: &'a Proc) -> Lowered<()> {
+        let mut formals = Vec::new();
+        for formal in &proc.formals {
+            formals.push(self.type_of(&formal.ty, None)?);
+        }
+        let result = proc.result.as_ref().map(|ty| self.type_of(ty, None)).transpose()?;
+        let number = self.procs.len();
+        self.procs.push(Procedure { proc, formals: formals.clone(), result });
+        self.bind(&proc.name, Entry::Procedure(number))?;
+        self.code = super::code::Code::new();
+        self.checking = true;
+        let parameters = proc.formals.iter().zip(formals).map(|(formal, ty)| {
+            let temp = self.code.temp(&formal.name.text, self.types.stored(ty));
+            let spot = Spot::temp(temp.into(), ty, false);
+            Entry::Spot(Spot { writable: formal.by_reference, ..spot })
+        });
+        let parameters = parameters.collect();
+        let checked = self.expand(number, parameters);
+        self.checking = false;
+        self.code = super::code::Code::new();
+        checked.map(|_| ())
+    }
+
+    /// A call in an expression.
+    pub(super) fn function(&mut self, name: &'a Name, arguments: &'a [Expr]) -> Lowered<Operand> {
+        match self.call(name, arguments)? {
+            Some(result) => Ok(Operand::Spot(Spot { silent: false, ..result })),
+            None => Err(self.fail(format!("`{}` is a procedure: it has no value", name.text), name.span)),
+        }
+    }
+
+    /// Expands a call and returns the place of its result, if it has one.
+    pub(super) fn call(&mut self, name: &'a Name, arguments: &'a [Expr]) -> Lowered<Option<Spot>> {
+        let number = match self.scopes.find(&name.text) {
+            Some(Entry::Procedure(number)) => *number,
+            Some(_) => return Err(self.fail(format!("`{}` is not a procedure", name.text), name.span)),
+            None => return Err(self.unknown(&name.text, name.span)),
+        };
+        let Procedure { proc, formals, .. } = self.procs[number].clone();
+        if formals.len() != arguments.len() {
+            let message = format!("`{}` has {} parameters, not {}", name.text, formals.len(), arguments.len());
+            return Err(self.fail(message, name.span));
+        }
+        self.code.calls += 1;
+        let mut parameters = Vec::new();
+        for ((formal, ty), argument) in proc.formals.iter().zip(formals).zip(arguments) {
+            parameters.push(self.parameter(formal, ty, argument)?);
+        }
+        if self.checking {
+            return Ok(self.dummy_result(number));
+        }
+        if self.expanding.iter().filter(|&&other| other == number).count() >= self.recursion_limit {
+            self.recursion_cut = true;
+            let message = format!(
+                "line {}: `{}` calls itself more than {} deep, which is the limit here",
+                self.line(name.span),
+                name.text,
+                self.recursion_limit
+            );
+            self.code.emit(IrStmt::Fault(message));
+            return Ok(self.dummy_result(number));
+        }
+        self.within_limits(name.span)?;
+        self.expand(number, parameters)
+    }
+
+    /// Fails once a command has become too large; the caller may try again with less recursion.
+    fn within_limits(&mut self, span: Span) -> Lowered<()> {
+        if self.code.made <= MOST_STATEMENTS && self.code.temps.len() < 1 << 15 {
+            return Ok(());
+        }
+        if !self.recursion_cut || self.recursion_limit == RECURSION_LIMITS[RECURSION_LIMITS.len() - 1] {
+            self.quiet = false;
+            return Err(self.fail("this makes too large a rule when all calls are expanded", span));
+        }
+        Err(Failed)
+    }
+
+    fn dummy_result(&mut self, number: usize) -> Option<Spot> {
+        let ty = self.procs[number].result?;
+        let temp = self.code.temp("result", self.types.stored(ty));
+        Some(Spot::temp(temp.into(), ty, false))
+    }
+
+    fn parameter(&mut self, formal: &Formal, ty: TypeId, argument: &'a Expr) -> Lowered<Entry> {
+        if formal.by_reference {
+            let spot = self.target(argument)?;
+            if !self.types.alike(spot.ty, ty) {
+                return Err(self.mismatch(spot.ty, ty, argument.span));
+            }
+            let place = self.code.freeze(&spot.place);
+            return Ok(Entry::Spot(Spot { place, ty, silent: true, ..spot }));
+        }
+        match self.operand(argument)? {
+            Operand::Spot(spot) if !self.types.is_simple(ty) || !self.types.is_simple(spot.ty) => {
+                if !self.types.alike(spot.ty, ty) {
+                    return Err(self.mismatch(spot.ty, ty, argument.span));
+                }
+                let place = self.code.freeze(&spot.place);
+                Ok(Entry::Spot(Spot { place, ty, writable: false, silent: true, ..spot }))
+            }
+            Operand::Spot(spot) if self.types.alike(spot.ty, ty) => {
+                let place = if self.is_rumur() {
+                    let temp = self.code.fixed_temp(&formal.name.text, self.types.stored(ty));
+                    self.code.emit(IrStmt::Copy { to: temp.into(), from: spot.place });
+                    temp.into()
+                } else {
+                    self.code.freeze(&spot.place)
+                };
+                Ok(Entry::Spot(Spot { place, ty, writable: false, silent: true, ..spot }))
+            }
+            Operand::Undefined => {
+                let temp = self.code.temp(&formal.name.text, self.types.stored(ty));
+                self.code.emit(IrStmt::Reset(temp.into()));
+                Ok(Entry::Spot(Spot::temp(temp.into(), ty, false)))
+            }
+            operand => {
+                let value = self.operand_value((operand, argument.span))?;
+                self.value_parameter(formal, ty, value, argument.span)
+            }
+        }
+    }
+
+    fn value_parameter(&mut self, formal: &Formal, ty: TypeId, value: Value, span: Span) -> Lowered<Entry> {
+        let value = self.convert(value, ty, span)?;
+        let (low, high) = self.types.bounds(ty);
+        let value = self.bounded(value, low, high, span, "the argument")?;
+        if self.code.is_fixed(&value.expr) && ty != crate::murphi::types::BOOLEAN {
+            return Ok(Entry::Value(Value { ty, ..value }));
+        }
+        let temp = self.code.fixed_temp(&formal.name.text, self.types.stored(ty));
+        let spot = Spot::temp(temp.into(), ty, true);
+        self.store(&spot, value, span)?;
+        Ok(Entry::Spot(spot))
+    }
+
+    /// The body with its parameters bound.
+    fn expand(&mut self, number: usize, parameters: Vec<Entry>) -> Lowered<Option<Spot>> {
+        let Procedure { proc, result, .. } = self.procs[number].clone();
+        let result = result.map(|ty| {
+            let temp = self.code.fixed_temp("result", self.types.stored(ty));
+            Spot::temp(temp.into(), ty, false)
+        });
+        let outer = self.scopes.isolate();
+        self.scopes.push();
+        for (formal, entry) in proc.formals.iter().zip(parameters) {
+            self.scopes.declare(&formal.name.text, entry);
+        }
+        let quiet = std::mem::replace(&mut self.quiet, !self.checking);
+        self.expanding.push(number);
+        let made = self.body(&proc.decls, &proc.body, result.clone());
+        self.expanding.pop();
+        self.quiet = quiet;
+        self.scopes.restore(outer);
+        let (mut stmts, returned) = made?;
+        if result.is_some() && !ends_with_return(&proc.body) {
+            let message = format!("the end of function {} is reached without a result", proc.name.text);
+            stmts.push(IrStmt::Fault(message));
+        }
+        if returned {
+            self.code.emit(IrStmt::Block(stmts));
+        } else {
+            self.code.out.extend(stmts);
+        }
+        Ok(result)
+    }
+
+    /// The statements of a body with its own declarations; does any of them return early?
+    pub(super) fn body(
+        &mut self,
+        decls: &'a [Decl],
+        stmts: &'a [Stmt],
+        result: Option<Spot>,
+    ) -> Lowered<(Vec<IrStmt>, bool)> {
+        self.scopes.push();
+        self.code.depth += 1;
+        let depth = self.code.depth;
+        self.code.frames.push(Frame { result, depth, returned: false });
+        let made = self.branch(|lowerer| {
+            decls.iter().try_for_each(|decl| lowerer.declare(decl, false))?;
+            lowerer.stmts(stmts)
+        });
+        let returned = self.code.frames.pop().is_some_and(|frame| frame.returned);
+        self.code.depth -= 1;
+        self.scopes.pop();
+        Ok((made?.0, returned))
+    }
+}
+
+fn ends_with_return(stmts: &[Stmt]) -> bool {
+    matches!(stmts.last(), Some(Stmt { kind: StmtKind::Return(_), .. }))
+}

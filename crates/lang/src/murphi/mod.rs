@@ -1,0 +1,74 @@
+//! Murphi as CMurphi and Rumur read it: text → [`plimsoll_ir::System`].
+//!
+//! Both dialects are accepted; where they give one model different meanings, [`Options::dialect`] decides.
+//! What is supported, and what differs from either tool, is in `docs/murphi.md`.
+
+mod ast;
+mod lexer;
+mod lower;
+mod parser;
+mod types;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use plimsoll_ir::{Property, PropertyKind, System};
+
+/// Whose meaning counts where the tools differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Dialect {
+    #[default]
+    Cmurphi,
+    Rumur,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub dialect: Dialect,
+    /// Values for constants of the model, instead of those it declares.
+    pub constants: Vec<(String, i64)>,
+    /// Rounds of a `while` loop before it counts as endless; without it, what the dialect says.
+    pub loop_limit: Option<u32>,
+}
+
+/// What is needed to understand expressions over the names of a model.
+#[derive(Clone, Debug)]
+pub struct Symbols {
+    text: String,
+    options: Options,
+}
+
+/// Translates a model; also returns its names and the warnings.
+pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Diagnostics::default();
+    let program = parser::program(&source.text, &mut diagnostics);
+    if diagnostics.error_count() > 0 {
+        return Err(finished(diagnostics));
+    }
+    let Ok(system) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics) else {
+        return Err(finished(diagnostics));
+    };
+    let warnings = diagnostics.finish()?;
+    if let Err(flaws) = plimsoll_ir::verify(&system) {
+        return Err(flaws.iter().map(|flaw| Diagnostic::general(flaw.to_string())).collect());
+    }
+    Ok((system, Symbols { text: source.text.clone(), options: options.clone() }, warnings))
+}
+
+/// Reads an expression over the global names of a model.
+pub fn property(symbols: &Symbols, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
+    let mut diagnostics = Diagnostics::default();
+    let program = parser::program(&symbols.text, &mut Diagnostics::default());
+    let made = parser::expression(text, &mut diagnostics).ok().and_then(|expr| {
+        lower::property(&symbols.text, &program, &expr, text, kind, &symbols.options, &mut diagnostics).ok()
+    });
+    made.ok_or_else(|| finished(diagnostics))
+}
+
+/// The messages of something that failed; there is always one.
+fn finished(diagnostics: Diagnostics) -> Vec<Diagnostic> {
+    match diagnostics.finish() {
+        Err(all) => all,
+        Ok(warnings) => {
+            std::iter::once(Diagnostic::general("the model cannot be translated")).chain(warnings).collect()
+        }
+    }
+}
