@@ -4,6 +4,7 @@
 //! faults and violations, and the verdicts of properties. It may drop commands that never run, so
 //! instance numbers belong to the system that is executed. Every pass leaves a verified system.
 
+mod facts;
 mod flow;
 pub mod fold;
 mod interval;

@@ -4,6 +4,7 @@
 //! about single places, from locations, guards, conditions and earlier assignments. A fact lives until its
 //! place may be written; what a block or loop learnt inside is forgotten when it is left.
 
+use super::facts::{Cell, Facts};
 use super::interval::Interval;
 use super::leaves::{Leaves, Unit};
 use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
@@ -31,6 +32,13 @@ impl Held {
         }
     }
 
+    pub fn store(&mut self, stored: Stored, leaves: &Leaves) {
+        match stored {
+            Stored::Values(values) => self.add(values),
+            Stored::Zero { leaf } => self.add_zero(&leaves.scalars[leaf]),
+        }
+    }
+
     /// Everything that a read may give.
     pub fn interval(self) -> Interval {
         match self.values {
@@ -41,49 +49,64 @@ impl Held {
     }
 }
 
-/// The abstract machine for one unit: reads what `held` says and adds what is stored to `next`.
+/// Something that a run may store in a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    Values(Interval),
+    /// All bits zero; the leaf tells whether that is a value of its range.
+    Zero {
+        leaf: usize,
+    },
+}
+
+/// The abstract machine for one unit: reads what `held` says and lists what may be stored, by class.
 pub struct Flow<'a> {
-    pub system: &'a System,
-    pub leaves: &'a Leaves,
-    pub number: usize,
-    pub unit: &'a Unit<'a>,
-    pub held: &'a [Held],
-    pub next: &'a mut [Held],
-    facts: Vec<(Place, Interval)>,
+    system: &'a System,
+    leaves: &'a Leaves,
+    number: usize,
+    unit: &'a Unit<'a>,
+    held: &'a [Held],
+    stored: Vec<(usize, Stored)>,
+    facts: Facts,
+    /// Expressions and statements looked at.
+    work: u64,
 }
 
 impl<'a> Flow<'a> {
-    /// Runs unit `number` once.
+    /// Runs unit `number` once. Returns what may be stored, and the work it took.
     pub fn run(
         system: &'a System,
         leaves: &'a Leaves,
         (number, unit): (usize, &'a Unit<'a>),
         held: &'a [Held],
-        next: &'a mut [Held],
-    ) {
-        let mut flow = Flow { system, leaves, number, unit, held, next, facts: Vec::new() };
-        for &(process, location) in unit.at {
-            let place = Place::from(system.processes[process.index()].location);
-            if !flow.learn(&place, Interval::point(location as i64)) {
-                return;
+    ) -> (Vec<(usize, Stored)>, u64) {
+        let facts = Facts::new(system.vars.len() + unit.temps.len());
+        let mut flow = Flow { system, leaves, number, unit, held, stored: Vec::new(), facts, work: 1 };
+        if flow.stand() {
+            flow.begin_temps();
+            if flow.stmts(unit.prelude) && flow.assume(unit.guard, true) {
+                flow.stmts(unit.body);
             }
         }
-        flow.begin_temps();
-        if flow.stmts(unit.prelude) && flow.assume(unit.guard, true) {
-            flow.stmts(unit.body);
-        }
+        (flow.stored, flow.work)
+    }
+
+    /// The processes stand where the command says.
+    fn stand(&mut self) -> bool {
+        self.unit.at.iter().all(|&(process, location)| {
+            let place = Place::from(self.system.processes[process.index()].location);
+            self.learn(&place, Interval::point(location as i64))
+        })
     }
 
     fn begin_temps(&mut self) {
-        for temp in 0..self.unit.temps.len() as u32 {
-            let place = Place::from(crate::system::TempId(temp));
-            if self.unit.temps[temp as usize].1.as_scalar().is_some() {
-                self.facts.push((place, Interval::point(0)));
+        for (temp, (_, ty)) in self.unit.temps.iter().enumerate() {
+            if ty.as_scalar().is_some() {
+                self.facts.set((self.system.vars.len() + temp, 0), Interval::point(0));
             }
         }
         for choice in self.unit.choices {
-            let values = Interval::new(choice.low, choice.high);
-            self.store(&choice.temp.into(), values);
+            self.store(&choice.temp.into(), Interval::new(choice.low, choice.high));
         }
     }
 
@@ -91,24 +114,50 @@ impl<'a> Flow<'a> {
         self.leaves.locate(self.system, (self.number, self.unit), place)
     }
 
+    /// The number and type of a root.
+    fn root(&self, root: Root) -> (usize, &'a Type) {
+        match root {
+            Root::Var(var) => (var.index(), &self.system.vars[var.index()].ty),
+            Root::Temp(temp) => (self.system.vars.len() + temp.index(), &self.unit.temps[temp.index()].1),
+        }
+    }
+
+    /// The one scalar that a static place names.
+    fn cell(&self, place: &Place) -> Option<Cell> {
+        let (root, mut ty) = self.root(place.root);
+        let mut position = 0u64;
+        for access in &place.path {
+            ty = match (ty, access) {
+                (Type::Array { element, len }, Access::Index(Expr::Const(index))) => {
+                    let index = u64::try_from(*index).ok().filter(|index| *index < *len as u64)?;
+                    position += index * element.scalar_count() as u64;
+                    element
+                }
+                (Type::Record(fields), Access::Field(field)) => {
+                    position += fields[..*field as usize].iter().map(|(_, ty)| ty.scalar_count() as u64).sum::<u64>();
+                    &fields[*field as usize].1
+                }
+                _ => return None,
+            }
+        }
+        ty.as_scalar().map(|_| (root, position))
+    }
+
     fn forget(&mut self, root: Root) {
-        self.facts.retain(|(place, _)| place.root != root);
+        self.facts.forget(self.root(root).0);
     }
 
     /// A scalar at `to` now holds one of `values`, all of them in its range.
     fn store(&mut self, to: &Place, values: Interval) {
         let (leaf, _) = self.locate(to);
-        self.next[self.leaves.class[leaf]].add(values);
+        self.stored.push((self.leaves.class[leaf], Stored::Values(values)));
         self.settle(to, Some(values));
     }
 
     /// Updates the facts after a write.
     fn settle(&mut self, to: &Place, values: Option<Interval>) {
-        match values {
-            Some(values) if is_static(to) => {
-                self.facts.retain(|(place, _)| place != to && is_static(place));
-                self.facts.push((to.clone(), values));
-            }
+        match (self.cell(to), values) {
+            (Some(cell), Some(values)) => self.facts.set(cell, values),
             _ => self.forget(to.root),
         }
     }
@@ -119,6 +168,7 @@ impl<'a> Flow<'a> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> bool {
+        self.work += 1;
         match stmt {
             Stmt::Assign { to, value, narrow } => return self.assign(to, value, *narrow),
             Stmt::Copy { to, from } => {
@@ -129,22 +179,22 @@ impl<'a> Flow<'a> {
             Stmt::Reset(place) => {
                 let (first, ty) = self.locate(place);
                 for leaf in first..first + super::leaves::count(ty) {
-                    self.next[self.leaves.class[leaf]].add_zero(&self.leaves.scalars[leaf]);
+                    self.stored.push((self.leaves.class[leaf], Stored::Zero { leaf }));
                 }
                 self.settle(place, ty.as_scalar().map(|_| Interval::point(0)));
             }
             Stmt::If { condition, then, otherwise } => return self.branch(condition, then, otherwise),
             Stmt::Block(body) => {
-                let before = self.facts.clone();
+                let mark = self.facts.mark();
                 self.stmts(body);
-                self.facts = before;
+                self.facts.undo_to(mark);
                 self.forget_written(body);
             }
             Stmt::Loop { body, .. } => {
                 self.forget_written(body);
-                let before = self.facts.clone();
+                let mark = self.facts.mark();
                 self.stmts(body);
-                self.facts = before;
+                self.facts.undo_to(mark);
             }
             Stmt::Assert { .. } => {}
             Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => return false,
@@ -154,6 +204,7 @@ impl<'a> Flow<'a> {
 
     fn forget_written(&mut self, body: &[Stmt]) {
         stmt_places(body, &mut |touch, place| {
+            self.work += 1;
             if touch == Touch::Write {
                 self.forget(place.root);
             }
@@ -177,19 +228,16 @@ impl<'a> Flow<'a> {
     }
 
     fn branch(&mut self, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) -> bool {
-        let before = self.facts.clone();
+        let mark = self.facts.mark();
         let then_ends = self.assume(condition, true) && self.stmts(then);
-        let after_then = std::mem::replace(&mut self.facts, before);
+        let after_then = self.facts.take_since(mark);
         let otherwise_ends = self.assume(condition, false) && self.stmts(otherwise);
         match (then_ends, otherwise_ends) {
-            (true, true) => {
-                let joined = |(place, values): (Place, Interval)| {
-                    let other = after_then.iter().find(|(other, _)| *other == place)?.1;
-                    Some((place, values.hull(other)))
-                };
-                self.facts = std::mem::take(&mut self.facts).into_iter().filter_map(joined).collect();
+            (true, true) => self.facts.join_since(mark, after_then),
+            (true, false) => {
+                self.facts.undo_to(mark);
+                self.facts.redo(after_then);
             }
-            (true, false) => self.facts = after_then,
             (false, true) => {}
             (false, false) => return false,
         }
@@ -198,6 +246,7 @@ impl<'a> Flow<'a> {
 
     /// Learns from a condition that it is true (or false). Can that be?
     fn assume(&mut self, condition: &Expr, truth: bool) -> bool {
+        self.work += 1;
         match condition {
             Expr::Unary(UnOp::Not, inner) => self.assume(inner, !truth),
             Expr::Binary(BinOp::And, left, right) if truth => self.assume(left, true) && self.assume(right, true),
@@ -211,13 +260,9 @@ impl<'a> Flow<'a> {
                     && self.learn_side(mirrored(op), right, b, a)
             }
             value => {
-                let known = self.eval(value);
-                let zero = Interval::point(0);
-                if truth {
-                    known != zero && self.learn_side(BinOp::Ne, value, known, zero)
-                } else {
-                    known.contains(0) && self.learn_side(BinOp::Eq, value, known, zero)
-                }
+                let op = if truth { BinOp::Ne } else { BinOp::Eq };
+                let (known, zero) = (self.eval(value), Interval::point(0));
+                known.binary(op, zero) != Interval::point(0) && self.learn_side(op, value, known, zero)
             }
         }
     }
@@ -226,30 +271,31 @@ impl<'a> Flow<'a> {
     fn learn_side(&mut self, op: BinOp, side: &Expr, own: Interval, other: Interval) -> bool {
         let Expr::Read(place) = side else { return true };
         match restricted(op, own, other) {
-            Some(values) if is_static(place) => self.learn(place, values),
-            Some(_) => true,
+            Some(values) => self.learn(place, values),
             None => false,
         }
     }
 
-    /// Adds a fact about a static place; false if it contradicts what is known.
+    /// Adds a fact about a place; false if it contradicts what is known.
     fn learn(&mut self, place: &Place, values: Interval) -> bool {
         let Some(values) = self.read(place).meet(values) else { return false };
-        self.facts.retain(|(other, _)| other != place);
-        self.facts.push((place.clone(), values));
+        if let Some(cell) = self.cell(place) {
+            self.facts.set(cell, values);
+        }
         true
     }
 
     fn read(&self, place: &Place) -> Interval {
         let (leaf, _) = self.locate(place);
         let held = self.held[self.leaves.class[leaf]].interval();
-        match self.facts.iter().find(|(other, _)| other == place) {
-            Some((_, fact)) => held.meet(*fact).unwrap_or(*fact),
+        match self.cell(place).and_then(|cell| self.facts.get(cell)) {
+            Some(fact) => held.meet(fact).unwrap_or(fact),
             None => held,
         }
     }
 
     fn eval(&mut self, expr: &Expr) -> Interval {
+        self.work += 1;
         match expr {
             Expr::Const(value) => Interval::point(*value),
             Expr::Read(place) => self.read(place),
@@ -264,11 +310,15 @@ impl<'a> Flow<'a> {
     }
 
     fn select(&mut self, condition: &Expr, then: &Expr, otherwise: &Expr) -> Interval {
-        let before = self.facts.clone();
+        // A condition is looked at twice; without this, selections in conditions would double at each level.
+        if holds_select(condition) {
+            return self.eval(then).hull(self.eval(otherwise));
+        }
+        let mark = self.facts.mark();
         let then = self.assume(condition, true).then(|| self.eval(then));
-        self.facts.clone_from(&before);
+        self.facts.undo_to(mark);
         let otherwise = self.assume(condition, false).then(|| self.eval(otherwise));
-        self.facts = before;
+        self.facts.undo_to(mark);
         match (then, otherwise) {
             (Some(then), Some(otherwise)) => then.hull(otherwise),
             (Some(one), None) | (None, Some(one)) => one,
@@ -277,9 +327,13 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Is it the same scalar in every state? Two such places of one root are equal or apart.
-fn is_static(place: &Place) -> bool {
-    place.path.iter().all(|access| matches!(access, Access::Field(_) | Access::Index(Expr::Const(_))))
+fn holds_select(expr: &Expr) -> bool {
+    match expr {
+        Expr::Const(_) | Expr::Read(_) => false,
+        Expr::Unary(_, value) | Expr::Wrap { value, .. } => holds_select(value),
+        Expr::Binary(_, left, right) => holds_select(left) || holds_select(right),
+        Expr::Select(..) => true,
+    }
 }
 
 /// The part of `own` that can be in relation `op` to some value of `other`.

@@ -6,6 +6,7 @@
 use crate::expr::{Access, Expr, Place, Root, Stmt};
 use crate::system::{Choice, ProcessId, System};
 use crate::types::{Scalar, Type};
+use crate::walk::{Touch, expr_places, stmt_places};
 
 /// One scope of code, in the common form of commands and properties.
 pub struct Unit<'a> {
@@ -89,6 +90,24 @@ impl Leaves {
             }
         }
         (leaf, ty)
+    }
+
+    /// The classes of all leaves that a unit may look at.
+    pub fn touched(&self, system: &System, number: usize, unit: &Unit) -> Vec<usize> {
+        let mut classes = Vec::new();
+        let mut visit = |_: Touch, place: &Place| {
+            let (first, ty) = self.locate(system, (number, unit), place);
+            classes.extend(&self.class[first..first + count(ty)]);
+        };
+        for &(process, _) in unit.at {
+            visit(Touch::Read, &system.processes[process.index()].location.into());
+        }
+        stmt_places(unit.prelude, &mut visit);
+        expr_places(unit.guard, &mut visit);
+        stmt_places(unit.body, &mut visit);
+        classes.sort_unstable();
+        classes.dedup();
+        classes
     }
 
     /// First leaf of a variable.

@@ -15,12 +15,12 @@ use crate::layout::Layout;
 use crate::system::System;
 use crate::types::{Scalar, Type};
 
-/// Rounds before bounds are widened.
-const PATIENCE: usize = 8;
-/// Rounds before the analysis gives up.
-const ROUNDS_LIMIT: usize = 400;
+/// How often an interval grows before it is widened.
+const PATIENCE: u32 = 8;
+/// Expressions and statements looked at before the analysis gives up.
+const WORK_LIMIT: u64 = 20_000_000;
 /// Rounds of narrowing at the end.
-const NARROWINGS: usize = 3;
+const NARROWINGS: usize = 2;
 
 /// Narrows the ranges of a verified system.
 pub fn shrink(system: System) -> System {
@@ -107,39 +107,48 @@ fn add_type<'a>(
     }
 }
 
-/// A fixed point, or `None` if that takes too long.
+/// A fixed point, or `None` if that takes too long. First upwards, running units again while anything they may
+/// look at has grown; then some rounds down: what a fixed point leads to lies below it and is sound as well.
 fn solve(system: &System, units: &[Unit], leaves: &Leaves, initial: &[Held], frozen: &[bool]) -> Option<Vec<Held>> {
+    let touched: Vec<Vec<usize>> =
+        units.iter().enumerate().map(|(number, unit)| leaves.touched(system, number, unit)).collect();
     let mut held = initial.to_vec();
-    let mut narrowings = 0;
-    for round in 0..ROUNDS_LIMIT {
-        let mut next = initial.to_vec();
+    let mut growths = vec![0; held.len()];
+    let mut grown = vec![true; held.len()];
+    let mut work = 0;
+    while grown.contains(&true) {
+        let looked_at = std::mem::replace(&mut grown, vec![false; held.len()]);
         for unit in units.iter().enumerate() {
-            Flow::run(system, leaves, unit, &held, &mut next);
-        }
-        if held.iter().zip(&next).all(|(old, new)| join(*old, *new) == *old) {
-            // What a fixed point leads to is below it, and sound as well.
-            held = next;
-            narrowings += 1;
-            if narrowings == NARROWINGS {
-                return Some(held);
+            if !touched[unit.0].is_empty() && !touched[unit.0].iter().any(|&class| looked_at[class] || grown[class]) {
+                continue;
             }
-            continue;
-        }
-        for (class, old) in held.iter_mut().enumerate() {
-            let joined = join(*old, next[class]);
-            let widen = joined != *old && round >= PATIENCE && !frozen[class];
-            *old = if widen { widened(&leaves.scalars[class], *old, joined) } else { joined };
+            let (stored, steps) = Flow::run(system, leaves, unit, &held);
+            work += steps;
+            for (class, stored) in stored {
+                let mut joined = held[class];
+                joined.store(stored, leaves);
+                if joined != held[class] {
+                    growths[class] += 1;
+                    grown[class] = true;
+                    let widen = growths[class] > PATIENCE && !frozen[class];
+                    held[class] = if widen { widened(&leaves.scalars[class], held[class], joined) } else { joined };
+                }
+            }
+            if work > WORK_LIMIT {
+                return None;
+            }
         }
     }
-    None
-}
-
-fn join(one: Held, other: Held) -> Held {
-    let values = match (one.values, other.values) {
-        (Some(one), Some(other)) => Some(one.hull(other)),
-        (one, other) => one.or(other),
-    };
-    Held { values, zero: one.zero || other.zero }
+    for _ in 0..NARROWINGS {
+        let mut next = initial.to_vec();
+        for unit in units.iter().enumerate() {
+            for (class, stored) in Flow::run(system, leaves, unit, &held).0 {
+                next[class].store(stored, leaves);
+            }
+        }
+        held = next;
+    }
+    Some(held)
 }
 
 /// Moves a bound that has grown to the next power of two within the declared range.
