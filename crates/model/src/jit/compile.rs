@@ -24,10 +24,12 @@ pub(super) struct Effort {
     pub function: usize,
     /// Beyond this much in all, compile time matters more than the last tenth of speed.
     pub quick: usize,
+    /// A single command or property beyond this is refused: register allocation would take minutes.
+    pub most: usize,
 }
 
 impl Effort {
-    pub const USUAL: Effort = Effort { function: 4_000, quick: 200_000 };
+    pub const USUAL: Effort = Effort { function: 4_000, quick: 200_000, most: 100_000 };
 }
 
 /// Appends successors: source state, room for states, room for steps; gives their number.
@@ -85,6 +87,12 @@ impl<'a> Compiler<'a> {
     pub fn new(interp: &'a Interp, effort: Effort) -> Result<Compiler<'a>, String> {
         let (system, layout, order) = (interp.system(), interp.layout(), interp.order());
         let total: usize = system.commands.iter().map(weight_of).sum();
+        let commands = system.commands.iter().map(|command| (&command.label, weight_of(command)));
+        let properties = system.properties.iter();
+        let properties = properties.map(|p| (&p.name, weight_of_stmts(&p.prelude) + weight_of_expr(&p.expr)));
+        if let Some((name, _)) = commands.chain(properties).find(|&(_, weight)| weight > effort.most) {
+            return Err(format!("`{name}` is too large for native code"));
+        }
         let mut flags = settings::builder();
         let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
         set("opt_level", if total > effort.quick { "none" } else { "speed" })?;

@@ -162,7 +162,7 @@ mod tests {
         for seed in 0..150 {
             let system = random_system(seed, Size::LARGE);
             let whole = Jit::new(system.clone()).unwrap();
-            let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000 };
+            let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000, most: usize::MAX };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
             switches += parts.native.sections.iter().flatten().filter(|part| matches!(part, Part::Switch(..))).count();
             let mut states = Successors::new(whole.width());
