@@ -1,0 +1,354 @@
+//! The channels of a system: numbers, storage, and what a channel name means.
+//!
+//! Every channel that can exist has a number of its own: one per declared element, and for local channels one
+//! per slot. Channels of the same shape form a *family* with consecutive numbers; those that are reached
+//! through variables are elements of one array, so that a number is an index and no dispatch is needed.
+//! Channels that are only ever named directly are variables of their own. A rendezvous channel has a number but
+//! no storage. (SPIN numbers channels as they are created; which numbers they have is not observable.)
+
+use super::points::{Holder, Set};
+use super::value::Draft;
+use super::{Frame, Lowering};
+use crate::promela::ast::{Access, Base, Expr as Source, Init, Place as Named, Root};
+use plimsoll_ir::{BinOp, Expr, Narrow, Place, ProcessId, Scalar, Stmt, Type, VarId};
+
+/// Channels of one shape.
+pub struct Family {
+    pub capacity: u32,
+    pub fields: Vec<Base>,
+    /// Holds the channels reached through variables; their numbers start at `first`.
+    array: Option<VarId>,
+    first: i64,
+    members: usize,
+}
+
+pub struct Channel {
+    pub family: usize,
+    pub id: i64,
+    store: Option<Place>,
+    /// The slot and proctype whose local it is.
+    pub tenant: Option<(usize, usize)>,
+    origin: usize,
+}
+
+/// What a channel name may mean in a state: one of `list`, or nothing if `bad` holds.
+pub struct Targets {
+    pub list: Vec<Target>,
+    pub bad: Option<Expr>,
+}
+
+#[derive(Clone)]
+pub struct Target {
+    pub family: usize,
+    /// `None` for a rendezvous channel.
+    pub store: Option<Place>,
+    pub id: Expr,
+    /// The channels it may be, by number.
+    pub members: (i64, i64),
+    /// When it is this one; always, if there is no other.
+    pub when: Option<Expr>,
+}
+
+impl Target {
+    pub fn len(&self) -> Place {
+        self.store.clone().expect("only buffered channels have a length").field(0)
+    }
+
+    pub fn message(&self, index: impl Into<Expr>) -> Place {
+        self.store.clone().expect("only buffered channels have messages").field(1).index(index)
+    }
+}
+
+impl Lowering<'_> {
+    /// Does the variable always hold the same channels, so that it needs no storage?
+    pub fn is_constant_channel(&self, proctype: Option<usize>, number: usize) -> bool {
+        let variable = self.variable(proctype, number);
+        if variable.base != Base::Chan {
+            return false;
+        }
+        let holder: Holder = (proctype, number);
+        if matches!(variable.init, Init::Channel(_)) {
+            return !self.points.is_written(&holder);
+        }
+        self.only_channel(&holder).is_some()
+    }
+
+    /// The one global channel that a plain variable can hold.
+    fn only_channel(&self, holder: &Holder) -> Option<usize> {
+        let variable = self.variable(holder.0, holder.1);
+        let place = Named { root: root_of(holder), path: Vec::new(), base: Base::Chan, len: None };
+        let set = self.points.of_place(&place, holder.0.unwrap_or(0));
+        match (variable.len, set.null, set.origins.len(), set.origins.first()) {
+            (None, false, 1, Some(&origin)) if self.points.origins[origin].proctype.is_none() => Some(origin),
+            _ => None,
+        }
+    }
+
+    fn variable(&self, proctype: Option<usize>, number: usize) -> &crate::promela::ast::Variable {
+        match proctype {
+            Some(proctype) => &self.program.proctypes[proctype].locals[number],
+            None => &self.program.globals[number],
+        }
+    }
+
+    /// Numbers all channels; storage is added later by [`Lowering::add_channels`].
+    pub fn number_channels(&mut self) {
+        let mut instances: Vec<(usize, Option<(usize, usize)>)> = Vec::new();
+        let globals = (0..self.points.origins.len()).filter(|&origin| self.points.origins[origin].proctype.is_none());
+        instances.extend(globals.map(|origin| (origin, None)));
+        for (slot, proctypes) in self.config.slots.iter().enumerate() {
+            for &proctype in proctypes {
+                let own = |&origin: &usize| self.points.origins[origin].proctype == Some(proctype);
+                let locals = (0..self.points.origins.len()).filter(own);
+                instances.extend(locals.map(|origin| (origin, Some((slot, proctype)))));
+            }
+        }
+        let indirect = self.indirect_origins();
+        let mut id = 1;
+        let mut families: Vec<Family> = Vec::new();
+        let shape_of = |origin: usize| &self.program.channels[self.points.origins[origin].ty];
+        for &(origin, _) in &instances {
+            let shape = shape_of(origin);
+            if families.iter().any(|family| family.capacity == shape.capacity && family.fields == shape.fields) {
+                continue;
+            }
+            let same = |other: usize| {
+                let other = shape_of(other);
+                other.capacity == shape.capacity && other.fields == shape.fields
+            };
+            let members: Vec<_> = instances.iter().filter(|(other, _)| same(*other)).collect();
+            let (inside, outside): (Vec<_>, Vec<_>) = members.iter().partition(|(other, _)| indirect[*other]);
+            let family = families.len();
+            let (first, count) = (id, inside.len());
+            for &&&(origin, tenant) in inside.iter().chain(&outside) {
+                self.channels.push(Channel { family, id, store: None, tenant, origin });
+                id += 1;
+            }
+            let (capacity, fields) = (shape.capacity, shape.fields.clone());
+            families.push(Family { capacity, fields, array: None, first, members: count });
+        }
+        self.families = families;
+    }
+
+    /// Is the origin reached other than by the name it was declared with?
+    fn indirect_origins(&self) -> Vec<bool> {
+        let mut out = vec![false; self.points.origins.len()];
+        let globals = (0..self.program.globals.len()).map(|number| (None, number));
+        let locals = self.program.proctypes.iter().enumerate();
+        let locals = locals.flat_map(|(proctype, def)| (0..def.locals.len()).map(move |local| (Some(proctype), local)));
+        for holder in globals.chain(locals) {
+            let variable = self.variable(holder.0, holder.1);
+            let plain = self.is_constant_channel(holder.0, holder.1) && variable.len.is_none();
+            if plain {
+                continue;
+            }
+            let place = Named { root: root_of(&holder), path: Vec::new(), base: Base::Chan, len: None };
+            for origin in self.points.of_place(&place, holder.0.unwrap_or(0)).origins {
+                out[origin] = true;
+            }
+        }
+        out
+    }
+
+    /// Adds the variables that hold messages.
+    pub fn add_channels(&mut self) {
+        for number in 0..self.families.len() {
+            let (capacity, members, first) = {
+                let family = &self.families[number];
+                (family.capacity, family.members, family.first)
+            };
+            if capacity == 0 {
+                continue;
+            }
+            let record = self.record_type(number);
+            let array = (members > 0).then(|| {
+                let name = if self.families.len() == 1 { "channels".to_string() } else { format!("channels{number}") };
+                self.system.var(name, Type::array(record.clone(), members as u32), None)
+            });
+            self.families[number].array = array;
+            for index in 0..self.channels.len() {
+                if self.channels[index].family != number {
+                    continue;
+                }
+                let offset = self.channels[index].id - first;
+                let store = if (offset as usize) < members {
+                    Place::from(array.expect("there are members")).index(offset)
+                } else {
+                    let name = self.channel_name(index);
+                    let owner = self.channels[index].tenant.map(|(slot, _)| ProcessId(slot as u32));
+                    self.system.var(name, record.clone(), owner).into()
+                };
+                self.channels[index].store = Some(store);
+            }
+        }
+    }
+
+    fn record_type(&self, family: usize) -> Type {
+        let Family { capacity, fields, .. } = &self.families[family];
+        let bits = u32::BITS - capacity.leading_zeros();
+        let message =
+            fields.iter().enumerate().map(|(field, &base)| (format!("f{field}"), self.types.scalar(base).into()));
+        let message = Type::Record(message.collect());
+        Type::Record(vec![
+            ("len".into(), Scalar::range(0, (1 << bits) - 1).into()),
+            ("m".into(), Type::array(message, *capacity)),
+        ])
+    }
+
+    fn channel_name(&self, index: usize) -> String {
+        let Channel { tenant, origin, .. } = self.channels[index];
+        let declared = &self.points.origins[origin];
+        let name = &self.variable(declared.proctype, declared.variable).name;
+        match tenant {
+            Some((slot, proctype)) => format!("{}({slot}).{name}", self.program.proctypes[proctype].name),
+            None => name.clone(),
+        }
+    }
+
+    /// The channel of an origin: the global one, or that of the slot.
+    fn instance(&self, origin: usize, slot: Option<usize>) -> Option<&Channel> {
+        let global = self.points.origins[origin].proctype.is_none();
+        let wanted =
+            |channel: &&Channel| channel.origin == origin && (global || channel.tenant.map(|(slot, _)| slot) == slot);
+        self.channels.iter().find(wanted)
+    }
+
+    /// Numbers of the channels that a declared variable starts with, by scalar.
+    pub fn declared_channels(&self, proctype: Option<usize>, number: usize, slot: Option<usize>) -> Vec<(usize, i64)> {
+        let of_variable =
+            |(_, origin): &(usize, &super::points::Origin)| origin.proctype == proctype && origin.variable == number;
+        let origins = self.points.origins.iter().enumerate().filter(of_variable);
+        origins.filter_map(|(index, origin)| Some((origin.scalar, self.instance(index, slot)?.id))).collect()
+    }
+
+    /// The number of the channel that a place holds.
+    pub fn channel_id(&mut self, place: &Named, frame: Frame, draft: &mut Draft) -> Expr {
+        let holder = match place.root {
+            Root::Global(number) => (None, number),
+            Root::Local(number) => (Some(frame.proctype), number),
+        };
+        if !self.is_constant_channel(holder.0, holder.1) {
+            return Expr::read(self.place(place, frame, draft));
+        }
+        if let Some(origin) = self.only_channel(&holder) {
+            return Expr::Const(self.instance(origin, None).map_or(0, |channel| channel.id));
+        }
+        let ids = self.declared_channels(holder.0, holder.1, frame.slot);
+        match place.path.as_slice() {
+            [Access::Index(index)] => {
+                let index = self.value(index, frame, draft).expr;
+                if let Expr::Const(index) = index {
+                    return match usize::try_from(index).ok().and_then(|index| ids.get(index)) {
+                        Some(&(_, id)) => Expr::Const(id),
+                        None => {
+                            draft.code.push(Stmt::Fault("array index out of bounds".into()));
+                            Expr::Const(0)
+                        }
+                    };
+                }
+                let index = draft.keep(index);
+                let inside = in_range(&index, 0, ids.len() as i64 - 1);
+                let fault = vec![Stmt::Fault("array index out of bounds".into())];
+                draft.code.push(Stmt::If { condition: Expr::negate(inside), then: fault, otherwise: Vec::new() });
+                let first = ids.first().map_or(0, |&(_, id)| id);
+                Expr::binary(BinOp::Add, index, Expr::Const(first))
+            }
+            _ => Expr::Const(ids.first().map_or(0, |&(_, id)| id)),
+        }
+    }
+
+    /// What a channel name may mean.
+    pub fn targets(&mut self, place: &Named, frame: Frame, draft: &mut Draft) -> Targets {
+        let set = self.points.of_place(place, frame.proctype);
+        let id = self.channel_id(place, frame, draft);
+        if let Expr::Const(number) = id {
+            let found = self.channels.iter().find(|channel| channel.id == number);
+            let list = found.map(|channel| Target {
+                family: channel.family,
+                store: channel.store.clone(),
+                id: id.clone(),
+                members: (number, number),
+                when: None,
+            });
+            return Targets { bad: list.is_none().then_some(Expr::TRUE), list: list.into_iter().collect() };
+        }
+        let id = draft.keep(id);
+        self.dynamic_targets(id, &set)
+    }
+
+    fn dynamic_targets(&self, id: Expr, set: &Set) -> Targets {
+        let mut list = Vec::new();
+        for (number, family) in self.families.iter().enumerate() {
+            let members: Vec<i64> = self
+                .channels
+                .iter()
+                .filter(|channel| channel.family == number && set.origins.contains(&channel.origin))
+                .map(|channel| channel.id)
+                .collect();
+            let (Some(&low), Some(&high)) = (members.iter().min(), members.iter().max()) else { continue };
+            let store = family
+                .array
+                .map(|array| Place::from(array).index(Expr::binary(BinOp::Sub, id.clone(), Expr::Const(family.first))));
+            let when = Some(in_range(&id, low, high));
+            list.push(Target { family: number, store, id: id.clone(), members: (low, high), when });
+        }
+        if let [one] = list.as_mut_slice()
+            && !set.null
+        {
+            one.when = None;
+            return Targets { list, bad: None };
+        }
+        let known = Expr::any(list.iter().filter_map(|target| target.when.clone()));
+        Targets { list, bad: Some(Expr::negate(known)) }
+    }
+
+    /// Empties the local channels of a process.
+    pub fn reset_channels(&self, slot: usize, proctype: usize) -> Vec<Stmt> {
+        let own = self.channels.iter().filter(|channel| channel.tenant == Some((slot, proctype)));
+        own.filter_map(|channel| channel.store.clone()).map(Stmt::Reset).collect()
+    }
+
+    /// Sets the channel scalars of a variable that is stored.
+    pub fn store_channels(&self, proctype: Option<usize>, number: usize, slot: Option<usize>, to: Place) -> Vec<Stmt> {
+        let variable = self.variable(proctype, number);
+        let mut places = Vec::new();
+        scalar_places(&self.types.variable(self.program, variable), to, &mut places);
+        let declared = self.declared_channels(proctype, number, slot);
+        declared.into_iter().map(|(scalar, id)| Stmt::assign(places[scalar].clone(), id, Narrow::Wrap)).collect()
+    }
+}
+
+fn root_of(holder: &Holder) -> Root {
+    match holder.0 {
+        Some(_) => Root::Local(holder.1),
+        None => Root::Global(holder.1),
+    }
+}
+
+/// `low <= value && value <= high`
+pub fn in_range(value: &Expr, low: i64, high: i64) -> Expr {
+    if low == high {
+        return Expr::equal(value.clone(), Expr::Const(low));
+    }
+    let above = Expr::binary(BinOp::Ge, value.clone(), Expr::Const(low));
+    let below = Expr::binary(BinOp::Le, value.clone(), Expr::Const(high));
+    Expr::all([above, below])
+}
+
+/// The places of all scalars of a type, in order.
+fn scalar_places(ty: &Type, place: Place, out: &mut Vec<Place>) {
+    match ty {
+        Type::Scalar(_) => out.push(place),
+        Type::Array { element, len } => {
+            (0..*len).for_each(|index| scalar_places(element, place.clone().index(index as i64), out))
+        }
+        Type::Record(fields) => {
+            (0u32..).zip(fields).for_each(|(index, (_, ty))| scalar_places(ty, place.clone().field(index), out))
+        }
+    }
+}
+
+/// Is the expression a channel by its type?
+pub fn is_channel(value: &Source) -> bool {
+    matches!(value, Source::Read(place) if place.base == Base::Chan)
+}

@@ -1,0 +1,219 @@
+//! Which channels may a variable, parameter or message field hold?
+//!
+//! Flow-insensitive and collapsed: one set per variable (all elements and fields together) and per field of
+//! a channel declaration. The sets are used to resolve most channel names at once and to keep the rest few.
+
+use crate::promela::ast::{Base, Expr, Init, Pattern, Place, Program, Root, Step, StmtKind, Variable, walk_statements};
+use std::collections::{BTreeSet, HashMap};
+
+/// A declaration of channels: a variable (of a proctype, or global) and the element or field within.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// `None` for globals.
+    pub proctype: Option<usize>,
+    pub variable: usize,
+    /// Number of the scalar within the variable.
+    pub scalar: usize,
+    /// Index into the channel types.
+    pub ty: usize,
+}
+
+/// A variable: of a proctype or global.
+pub type Holder = (Option<usize>, usize);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    /// Indices of origins.
+    pub origins: BTreeSet<usize>,
+    /// May it also be no channel at all?
+    pub null: bool,
+}
+
+impl Set {
+    fn add(&mut self, other: &Set) -> bool {
+        let before = (self.origins.len(), self.null);
+        self.origins.extend(&other.origins);
+        self.null |= other.null;
+        before != (self.origins.len(), self.null)
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Points {
+    pub origins: Vec<Origin>,
+    holders: HashMap<Holder, Set>,
+    /// By channel type and field.
+    fields: HashMap<(usize, usize), Set>,
+    /// Variables that are written after their declaration.
+    written: BTreeSet<Holder>,
+}
+
+impl Points {
+    pub fn of(program: &Program) -> Points {
+        let mut points = Points::default();
+        for (number, variable) in program.globals.iter().enumerate() {
+            points.declare(program, (None, number), variable, false);
+        }
+        for (number, proctype) in program.proctypes.iter().enumerate() {
+            for (local, variable) in proctype.locals.iter().enumerate() {
+                let param = local < proctype.params && !program.initial.contains(&number);
+                points.declare(program, (Some(number), local), variable, param);
+            }
+        }
+        while points.round(program) {}
+        points
+    }
+
+    pub fn of_place(&self, place: &Place, proctype: usize) -> Set {
+        self.holders.get(&holder(place, proctype)).cloned().unwrap_or_default()
+    }
+
+    pub fn is_written(&self, holder: &Holder) -> bool {
+        self.written.contains(holder)
+    }
+
+    fn declare(&mut self, program: &Program, holder: Holder, variable: &Variable, param: bool) {
+        let mut scalars = Vec::new();
+        chan_scalars(program, variable, &mut 0, &mut scalars);
+        if scalars.is_empty() {
+            return;
+        }
+        let mut set = Set::default();
+        for (scalar, ty) in scalars {
+            match ty {
+                Some(ty) => {
+                    set.origins.insert(self.origins.len());
+                    self.origins.push(Origin { proctype: holder.0, variable: holder.1, scalar, ty });
+                }
+                None => set.null |= !param,
+            }
+        }
+        self.holders.insert(holder, set);
+    }
+
+    /// Applies every assignment once; true if a set grew.
+    fn round(&mut self, program: &Program) -> bool {
+        let mut grew = false;
+        for (number, variable) in program.globals.iter().enumerate() {
+            grew |= self.initial((None, number), variable, 0);
+        }
+        for (number, proctype) in program.proctypes.iter().enumerate() {
+            for (local, variable) in proctype.locals.iter().enumerate() {
+                grew |= self.initial((Some(number), local), variable, number);
+            }
+            walk_statements(&proctype.body, &mut |stmt| {
+                if let StmtKind::Step(step) = &stmt.kind {
+                    grew |= self.step(step, number);
+                    step.walk(&mut |part| {
+                        if let Expr::Run(run) = part {
+                            for (param, arg) in run.args.iter().enumerate() {
+                                grew |= self.flow((Some(run.proctype), param), arg, number);
+                            }
+                        }
+                    });
+                }
+            });
+        }
+        grew
+    }
+
+    fn initial(&mut self, holder: Holder, variable: &Variable, proctype: usize) -> bool {
+        match (&variable.init, variable.base) {
+            (Init::Value(value), Base::Chan) => self.flow(holder, value, proctype),
+            _ => false,
+        }
+    }
+
+    /// The value of `arg`, an expression in `proctype`, reaches `to`.
+    fn flow(&mut self, to: Holder, arg: &Expr, proctype: usize) -> bool {
+        if !self.holders.contains_key(&to) {
+            return false;
+        }
+        let set = self.of_expr(arg, proctype);
+        self.holders.entry(to).or_default().add(&set)
+    }
+
+    fn of_expr(&self, value: &Expr, proctype: usize) -> Set {
+        match value {
+            Expr::Read(place) if place.base == Base::Chan => self.of_place(place, proctype),
+            Expr::Choice(parts) => {
+                let mut set = self.of_expr(&parts.1, proctype);
+                set.add(&self.of_expr(&parts.2, proctype));
+                set
+            }
+            Expr::Number(0) => Set { null: true, ..Set::default() },
+            // A number that is used as a channel may be any of them.
+            _ => Set { origins: (0..self.origins.len()).collect(), null: true },
+        }
+    }
+
+    fn step(&mut self, step: &Step, proctype: usize) -> bool {
+        match step {
+            Step::Assign(place, value) if place.base == Base::Chan => {
+                self.written.insert(holder(place, proctype));
+                self.flow(holder(place, proctype), value, proctype)
+            }
+            Step::Send { channel, args, .. } => {
+                let mut grew = false;
+                for ty in self.types(channel, proctype) {
+                    for (field, arg) in args.iter().enumerate() {
+                        if matches!(arg, Expr::Read(place) if place.base == Base::Chan) {
+                            let set = self.of_expr(arg, proctype);
+                            grew |= self.fields.entry((ty, field)).or_default().add(&set);
+                        }
+                    }
+                }
+                grew
+            }
+            Step::Receive { channel, args, .. } => {
+                let mut grew = false;
+                for ty in self.types(channel, proctype) {
+                    for (field, arg) in args.iter().enumerate() {
+                        if let Pattern::Store(place) = arg
+                            && place.base == Base::Chan
+                        {
+                            let set = self.fields.get(&(ty, field)).cloned().unwrap_or_default();
+                            self.written.insert(holder(place, proctype));
+                            grew |= self.holders.entry(holder(place, proctype)).or_default().add(&set);
+                        }
+                    }
+                }
+                grew
+            }
+            _ => false,
+        }
+    }
+
+    fn types(&self, channel: &Place, proctype: usize) -> BTreeSet<usize> {
+        self.of_place(channel, proctype).origins.iter().map(|&origin| self.origins[origin].ty).collect()
+    }
+}
+
+fn holder(place: &Place, proctype: usize) -> Holder {
+    match place.root {
+        Root::Global(number) => (None, number),
+        Root::Local(number) => (Some(proctype), number),
+    }
+}
+
+/// The channel scalars of a variable by number, with the type of the channel that each starts with.
+pub fn chan_scalars(program: &Program, variable: &Variable, next: &mut usize, out: &mut Vec<(usize, Option<usize>)>) {
+    for _ in 0..variable.len.unwrap_or(1) {
+        match variable.base {
+            Base::Struct(number) => {
+                for field in &program.structs[number].fields {
+                    chan_scalars(program, field, next, out);
+                }
+            }
+            Base::Chan => {
+                let ty = match variable.init {
+                    Init::Channel(ty) => Some(ty),
+                    _ => None,
+                };
+                out.push((*next, ty));
+                *next += 1;
+            }
+            _ => *next += 1,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Types of the language as types of the system, and the variables of each slot.
+//!
+//! The locals of all proctypes that may live in a slot share its variables: the first local of a type takes
+//! the slot's first variable of that type, and so on. A slot is all zero while nothing lives in it.
+
+use super::Lowering;
+use crate::promela::ast::{Base, Program, Variable};
+use plimsoll_ir::{EnumId, ProcessId, Scalar, System, Type, VarId};
+use std::collections::HashMap;
+
+/// What a slot consists of.
+pub struct Slot {
+    pub process: ProcessId,
+    pub location: VarId,
+    /// Proctypes that may live here, with the number of their first location.
+    pub tenants: Vec<(usize, u32)>,
+    /// Where the locals of each proctype are; missing are those that need no storage.
+    pub cells: HashMap<(usize, usize), VarId>,
+}
+
+impl Slot {
+    /// The location of the system for a location of a proctype's automaton.
+    pub fn location(&self, proctype: usize, location: usize) -> u32 {
+        let tenant = self.tenants.iter().find(|(tenant, _)| *tenant == proctype);
+        tenant.expect("only tenants have locations").1 + location as u32
+    }
+}
+
+/// Types of scalars as they depend on the model.
+#[derive(Clone, Copy)]
+pub struct Types {
+    pub chan: Scalar,
+    pub mtype: Scalar,
+}
+
+impl Types {
+    pub fn new(channels: usize, mtypes: Option<EnumId>) -> Types {
+        let bits = (usize::BITS - channels.leading_zeros()).max(1);
+        Types { chan: Scalar::range(0, (1 << bits) - 1), mtype: Scalar { names: mtypes, ..Scalar::U8 } }
+    }
+
+    pub fn scalar(&self, base: Base) -> Scalar {
+        match base {
+            Base::Bit => Scalar::BOOL,
+            Base::Byte => Scalar::U8,
+            Base::Short => Scalar::I16,
+            Base::Int => Scalar::I32,
+            Base::Unsigned(bits) => Scalar::range(0, (1 << bits) - 1),
+            Base::Mtype => self.mtype,
+            Base::Chan => self.chan,
+            Base::Struct(_) => unreachable!("a structure is no scalar"),
+        }
+    }
+
+    /// An element of a bit array takes a byte, as it does in SPIN, where it can then hold more than a bit.
+    pub fn variable(&self, program: &Program, variable: &Variable) -> Type {
+        let element = match (variable.base, variable.len) {
+            (Base::Struct(number), _) => {
+                let fields = program.structs[number].fields.iter();
+                Type::Record(fields.map(|field| (field.name.clone(), self.variable(program, field))).collect())
+            }
+            (Base::Bit, Some(_)) => Scalar::U8.into(),
+            (base, _) => self.scalar(base).into(),
+        };
+        match variable.len {
+            Some(len) => Type::array(element, len),
+            None => element,
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// Adds the process and the variables of every slot.
+    pub fn add_slots(&mut self) {
+        for number in 0..self.config.slots.len() {
+            let process = ProcessId(number as u32);
+            let proctypes = self.config.slots[number].clone();
+            let mut locations = vec!["-".to_string()];
+            let mut tenants = Vec::new();
+            for &proctype in &proctypes {
+                tenants.push((proctype, locations.len() as u32));
+                let name = &self.program.proctypes[proctype].name;
+                locations.extend(self.automata[proctype].locations.iter().map(|location| {
+                    if proctypes.len() == 1 { location.name.clone() } else { format!("{name}:{}", location.name) }
+                }));
+            }
+            let name = match proctypes.as_slice() {
+                [one] => format!("{}({number})", self.program.proctypes[*one].name),
+                _ => format!("process({number})"),
+            };
+            let range = Scalar::range(0, locations.len() as i64 - 1);
+            let location = self.system.var(format!("{name}.at"), range, Some(process));
+            self.system.processes.push(plimsoll_ir::Process { name: name.clone(), location, locations });
+            let cells = self.add_cells(&proctypes, &name, process);
+            self.slots.push(Slot { process, location, tenants, cells });
+        }
+    }
+
+    fn add_cells(&mut self, proctypes: &[usize], name: &str, process: ProcessId) -> HashMap<(usize, usize), VarId> {
+        let mut pool: Vec<(Type, VarId)> = Vec::new();
+        let mut cells = HashMap::new();
+        for &proctype in proctypes {
+            let mut taken = vec![false; pool.len()];
+            for (local, variable) in self.program.proctypes[proctype].locals.iter().enumerate() {
+                if self.is_constant_channel(Some(proctype), local) {
+                    continue;
+                }
+                let ty = self.types.variable(self.program, variable);
+                let free = (0..pool.len()).find(|&index| !taken[index] && pool[index].0 == ty);
+                let index = free.unwrap_or_else(|| {
+                    let var = self.system.var(format!("{name}.{}", variable.name), ty.clone(), Some(process));
+                    pool.push((ty, var));
+                    taken.push(false);
+                    pool.len() - 1
+                });
+                taken[index] = true;
+                if free.is_some() {
+                    rename(&mut self.system, pool[index].1, &variable.name);
+                }
+                cells.insert((proctype, local), pool[index].1);
+            }
+        }
+        cells
+    }
+
+    pub fn add_globals(&mut self) {
+        for (number, variable) in self.program.globals.iter().enumerate() {
+            let var = (!self.is_constant_channel(None, number)).then(|| {
+                let ty = self.types.variable(self.program, variable);
+                self.system.var(variable.name.clone(), ty, None)
+            });
+            self.globals.push(var);
+        }
+    }
+}
+
+/// A variable that several locals share carries all their names.
+fn rename(system: &mut System, var: VarId, name: &str) {
+    let all = &mut system.vars[var.index()].name;
+    let known = all.rsplit('.').next().unwrap_or("");
+    if !known.split('|').any(|part| part == name) {
+        all.push('|');
+        all.push_str(name);
+    }
+}

@@ -1,0 +1,79 @@
+//! Promela, the language of SPIN: text → [`plimsoll_ir::System`]. What is supported, and where counts differ from
+//! SPIN's, is written down in `docs/promela.md`.
+//!
+//! The way through: [`cpp`] (with [`lexer`]) → [`parser`] → [`ast`] → [`flow`] (locations) → [`lower`] (commands).
+
+mod ast;
+mod cpp;
+mod flow;
+mod lexer;
+mod lower;
+mod parser;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use lower::config::Configuration;
+use plimsoll_ir::{Property, PropertyKind, System};
+use std::path::Path;
+
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Macros for the preprocessor: `NAME` or `NAME=value`.
+    pub defines: Vec<String>,
+}
+
+/// A parsed model with the processes it is prepared for.
+#[derive(Clone, Debug)]
+pub struct Promela {
+    program: ast::Program,
+    config: Configuration,
+    name: String,
+}
+
+/// Translates a model; also returns what is needed to prepare it for more processes, and the warnings.
+pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promela, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let mut diagnostics = Diagnostics::default();
+    let read = |path: &Path| std::fs::read_to_string(path);
+    let input = cpp::preprocess(source, &options.promela.defines, &read, &mut diagnostics);
+    let program = parser::parse(input, &mut diagnostics);
+    if diagnostics.error_count() > 0 {
+        return Err(diagnostics.finish().unwrap_or_default());
+    }
+    let name = Path::new(&source.name).file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
+    let promela = Promela { config: Configuration::guess(&program), program, name };
+    match promela.system() {
+        Ok(system) => diagnostics.finish().map(|warnings| (system, promela, warnings)),
+        Err(errors) => {
+            errors.into_iter().for_each(|error| diagnostics.push(error));
+            Err(diagnostics.finish().err().unwrap_or_default())
+        }
+    }
+}
+
+impl Promela {
+    /// The system for the current configuration.
+    pub fn system(&self) -> Result<System, Vec<Diagnostic>> {
+        lower::lower(&self.program, &self.config, &self.name).map_err(messages)
+    }
+
+    /// Reads an expression over the global names of the model.
+    pub fn property(&self, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
+        let mut diagnostics = Diagnostics::default();
+        let source = Source { name: String::new(), text: text.into() };
+        let none = |_: &Path| Err(std::io::Error::from(std::io::ErrorKind::NotFound));
+        let input = cpp::preprocess(&source, &[], &none, &mut diagnostics);
+        let value = parser::parse_expression(input, &self.program, &mut diagnostics);
+        diagnostics.finish()?;
+        let value = value.unwrap_or(ast::Expr::Number(1));
+        let property = lower::lower_expression(&self.program, &self.config, &value).map_err(messages)?;
+        Ok(Property { name: text.trim().into(), kind, ..property })
+    }
+
+    /// If a fault says that a process has no place to live, the same model with room for it.
+    pub fn refine(&self, message: &str) -> Option<Promela> {
+        Some(Promela { config: self.config.refine(&self.program, message)?, ..self.clone() })
+    }
+}
+
+fn messages(problems: lower::Problems) -> Vec<Diagnostic> {
+    problems.into_iter().map(|(message, site)| Diagnostic::error(message, site.span)).collect()
+}

@@ -1,0 +1,334 @@
+//! Expressions and places.
+
+use super::names::{self, Meaning};
+use super::{Bad, Parse, Parser};
+use crate::promela::ast::{Access, Base, Expr, Place, Probe, Remote, Root, Run};
+use crate::promela::lexer::{Token, TokenKind};
+use plimsoll_ir::{BinOp, UnOp};
+
+/// Binary operators with how tightly they bind.
+const OPERATORS: [(&str, BinOp, u8); 18] = [
+    ("||", BinOp::Or, 1),
+    ("&&", BinOp::And, 2),
+    ("|", BinOp::BitOr, 3),
+    ("^", BinOp::BitXor, 4),
+    ("&", BinOp::BitAnd, 5),
+    ("==", BinOp::Eq, 6),
+    ("!=", BinOp::Ne, 6),
+    ("<", BinOp::Lt, 7),
+    (">", BinOp::Gt, 7),
+    ("<=", BinOp::Le, 7),
+    (">=", BinOp::Ge, 7),
+    ("<<", BinOp::Shl, 8),
+    (">>", BinOp::Shr, 8),
+    ("+", BinOp::Add, 9),
+    ("-", BinOp::Sub, 9),
+    ("*", BinOp::Mul, 10),
+    ("/", BinOp::Div, 10),
+    ("%", BinOp::Rem, 10),
+];
+
+/// Longest chain of arithmetic without parentheses; logic may be longer.
+const LONGEST_CHAIN: usize = 300;
+
+impl Parser<'_> {
+    pub fn expression(&mut self) -> Parse<Expr> {
+        self.deeper(|parser| parser.binary(1))
+    }
+
+    fn binary(&mut self, lowest: u8) -> Parse<Expr> {
+        let mut left = self.unary()?;
+        let mut chain = 0;
+        while let Some((op, level)) = self.operator(lowest) {
+            let site = self.advance().site;
+            let right = self.deeper(|parser| parser.binary(level + 1))?;
+            left = match (op, left) {
+                (BinOp::And | BinOp::Or, Expr::Logic(same, mut parts)) if same == op && chain > 0 => {
+                    parts.push(right);
+                    Expr::Logic(op, parts)
+                }
+                (BinOp::And | BinOp::Or, first) => Expr::Logic(op, vec![first, right]),
+                (op, first) => Expr::binary(op, first, right),
+            };
+            chain += 1;
+            if chain > LONGEST_CHAIN && !matches!(left, Expr::Logic(..)) {
+                self.error("an expression is too long", site);
+                return Err(Bad);
+            }
+        }
+        Ok(left)
+    }
+
+    fn operator(&self, lowest: u8) -> Option<(BinOp, u8)> {
+        let token = self.peek();
+        if token.kind != TokenKind::Punct || token.is("-") && !self.continues() {
+            return None;
+        }
+        OPERATORS.iter().find(|(text, _, level)| token.is(text) && *level >= lowest).map(|&(_, op, level)| (op, level))
+    }
+
+    fn unary(&mut self) -> Parse<Expr> {
+        let op = match &*self.peek().text {
+            "!" => UnOp::Not,
+            "-" => UnOp::Neg,
+            "~" => UnOp::BitNot,
+            _ => return self.deeper(Self::primary),
+        };
+        self.advance();
+        let value = self.deeper(Self::unary)?;
+        Ok(match (op, value) {
+            (UnOp::Neg, Expr::Number(number)) => Expr::Number(number.wrapping_neg() as i32 as i64),
+            (op, value) => Expr::Unary(op, Box::new(value)),
+        })
+    }
+
+    fn primary(&mut self) -> Parse<Expr> {
+        let token = self.peek().clone();
+        if let TokenKind::Number(number) = token.kind {
+            self.advance();
+            return Ok(Expr::Number(number));
+        }
+        match &*token.text {
+            "(" => self.parenthesis(),
+            "true" | "skip" => self.constant_word(Expr::Number(1)),
+            "false" => self.constant_word(Expr::Number(0)),
+            "timeout" => self.constant_word(Expr::Timeout),
+            "_pid" => self.constant_word(Expr::Pid),
+            "_nr_pr" => self.constant_word(Expr::ProcessCount),
+            "_last" => {
+                self.program.uses_last = true;
+                self.constant_word(Expr::Last)
+            }
+            "len" => self.probe(Probe::Len),
+            "full" => self.probe(Probe::Full),
+            "nfull" => self.probe(Probe::NotFull),
+            "empty" => self.probe(Probe::Empty),
+            "nempty" => self.probe(Probe::NotEmpty),
+            "run" => self.run(),
+            "np_" | "enabled" | "pc_value" | "get_priority" | "_priority" => {
+                self.error(format!("{} is not supported", token.text), token.site);
+                Err(Bad)
+            }
+            "c_expr" => {
+                self.c_fragment()?;
+                Ok(Expr::Number(1))
+            }
+            word if token.kind == TokenKind::Word && !names::is_keyword(word) => self.name(),
+            _ => Err(self.unexpected("an expression")),
+        }
+    }
+
+    fn constant_word(&mut self, value: Expr) -> Parse<Expr> {
+        self.advance();
+        Ok(value)
+    }
+
+    /// `( e )`, or `( condition -> then : otherwise )`.
+    fn parenthesis(&mut self) -> Parse<Expr> {
+        self.expect("(")?;
+        let value = self.expression()?;
+        if self.accept("->") {
+            let then = self.expression()?;
+            self.expect(":")?;
+            let otherwise = self.expression()?;
+            self.expect(")")?;
+            return Ok(Expr::Choice(Box::new((value, then, otherwise))));
+        }
+        self.expect(")")?;
+        // A chain in parentheses is one operand of the chain around it.
+        Ok(value)
+    }
+
+    fn probe(&mut self, probe: Probe) -> Parse<Expr> {
+        self.advance();
+        self.expect("(")?;
+        let place = self.channel_place()?;
+        self.expect(")")?;
+        Ok(Expr::Probe(probe, place))
+    }
+
+    /// A place that holds a channel.
+    pub fn channel_place(&mut self) -> Parse<Place> {
+        let name = self.expect_name("the name of a channel")?;
+        let place = self.place(&name)?;
+        self.check_channel(&place, &name);
+        Ok(place)
+    }
+
+    pub fn check_channel(&mut self, place: &Place, name: &Token) {
+        if place.base != Base::Chan {
+            self.error(format!("{} is not a channel", name.text), name.site);
+        }
+    }
+
+    fn run(&mut self) -> Parse<Expr> {
+        let site = self.advance().site;
+        let name = self.expect_name("the name of a proctype")?;
+        let proctype = self.proctype_number(&name)?;
+        self.expect("(")?;
+        let mut args = Vec::new();
+        while !self.at(")") {
+            let value = self.expression()?;
+            self.flatten_value(value, &mut args);
+            if !self.accept(",") && !self.at(")") {
+                return Err(self.unexpected("`,` or `)`"));
+            }
+        }
+        self.expect(")")?;
+        self.priority()?;
+        Ok(Expr::Run(Box::new(Run {
+            proctype,
+            args,
+            site: crate::promela::lexer::Site { span: site.span.to(name.site.span), ..site },
+        })))
+    }
+
+    fn name(&mut self) -> Parse<Expr> {
+        let name = self.advance();
+        match self.names.find(&name.text) {
+            Some(Meaning::Constant(value)) => Ok(Expr::Number(value)),
+            Some(Meaning::Proctype(proctype)) => self.remote(proctype, &name),
+            Some(Meaning::Variable(_)) => {
+                let place = self.place(&name)?;
+                let polled = (self.at("?") || self.at("??")) && self.peek_at(1).is("[") && self.continues();
+                if polled { self.poll(place, &name) } else { Ok(Expr::Read(place)) }
+            }
+            Some(Meaning::Typedef(_)) => {
+                self.error(format!("{} is a type", name.text), name.site);
+                Err(Bad)
+            }
+            None => {
+                let what = if &*name.text == "_" {
+                    "_ can only be written".into()
+                } else {
+                    format!("{} is not declared", name.text)
+                };
+                self.error(what, name.site);
+                self.skip_accesses()?;
+                Ok(Expr::Number(0))
+            }
+        }
+    }
+
+    /// `P[pid]@label`, `P@label`, `P[pid]:variable`, `P:variable`.
+    fn remote(&mut self, proctype: usize, name: &Token) -> Parse<Expr> {
+        let pid = if self.accept("[") {
+            let pid = self.expression()?;
+            self.expect("]")?;
+            Some(pid)
+        } else {
+            None
+        };
+        let to_label = self.accept("@");
+        if !to_label && !self.accept(":") {
+            return Err(self.unexpected(&format!("`@` or `:` after the proctype {}", name.text)));
+        }
+        let part = self.expect_name("a label or a variable")?;
+        let index = if !to_label && self.accept("[") {
+            let index = self.expression()?;
+            self.expect("]")?;
+            Some(index)
+        } else {
+            None
+        };
+        let remote = Box::new(Remote { proctype, pid, name: part.text, index, site: name.site });
+        Ok(if to_label { Expr::AtLabel(remote) } else { Expr::RemoteVariable(remote) })
+    }
+
+    /// The place that begins with `name`, which was taken already.
+    pub fn place(&mut self, name: &Token) -> Parse<Place> {
+        let Some(Meaning::Variable(root)) = self.names.find(&name.text) else {
+            self.error(format!("{} is not a variable", name.text), name.site);
+            return Err(Bad);
+        };
+        let variable = match root {
+            Root::Global(number) => &self.program.globals[number],
+            Root::Local(number) => &self.locals[number],
+        };
+        let mut place = Place { root, path: Vec::new(), base: variable.base, len: variable.len };
+        loop {
+            if self.at("[") && self.continues() {
+                let site = self.advance().site;
+                let index = self.expression()?;
+                self.expect("]")?;
+                if place.len.take().is_none() {
+                    self.error("only an array has an index", site);
+                } else {
+                    place.path.push(Access::Index(index));
+                }
+            } else if self.at(".") {
+                self.advance();
+                let field = self.expect_name("a field")?;
+                self.field(&mut place, &field)?;
+            } else {
+                return Ok(place);
+            }
+        }
+    }
+
+    fn field(&mut self, place: &mut Place, name: &Token) -> Parse<()> {
+        if place.len.is_some() {
+            self.error("an index is missing before the field", name.site);
+            return Err(Bad);
+        }
+        let Base::Struct(number) = place.base else {
+            self.error("only a structure has fields", name.site);
+            return Err(Bad);
+        };
+        let fields = &self.program.structs[number].fields;
+        let Some(index) = fields.iter().position(|field| *field.name == *name.text) else {
+            self.error(format!("type {} has no field {}", self.program.structs[number].name, name.text), name.site);
+            return Err(Bad);
+        };
+        (place.base, place.len) = (fields[index].base, fields[index].len);
+        place.path.push(Access::Field(index));
+        Ok(())
+    }
+
+    fn skip_accesses(&mut self) -> Parse<()> {
+        loop {
+            if self.accept("[") {
+                self.expression()?;
+                self.expect("]")?;
+            } else if self.accept(".") {
+                self.advance();
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds a value to a list of arguments; a structure is given field by field.
+    pub fn flatten_value(&mut self, value: Expr, out: &mut Vec<Expr>) {
+        match value {
+            Expr::Read(place) => {
+                let mut places = Vec::new();
+                self.flatten_place(place, &mut places);
+                out.extend(places.into_iter().map(Expr::Read));
+            }
+            value => out.push(value),
+        }
+    }
+
+    pub fn flatten_place(&self, place: Place, out: &mut Vec<Place>) {
+        if out.len() > 1 << 12 {
+            return;
+        }
+        if let Some(len) = place.len {
+            for index in 0..len {
+                let mut element = place.clone();
+                element.len = None;
+                element.path.push(Access::Index(Expr::Number(index as i64)));
+                self.flatten_place(element, out);
+            }
+            return;
+        }
+        let Base::Struct(number) = place.base else { return out.push(place) };
+        for (index, field) in self.program.structs[number].fields.iter().enumerate() {
+            let mut part = place.clone();
+            part.path.push(Access::Field(index));
+            (part.base, part.len) = (field.base, field.len);
+            self.flatten_place(part, out);
+        }
+    }
+}
