@@ -241,22 +241,19 @@ impl<'a> Parser<'a> {
         let Kind::Keyword(section) = *self.kind() else { return Err(self.unexpected("a declaration")) };
         self.advance();
         while *self.kind() == Kind::Name && !self.starts_soft_item() {
-            let decl = match section {
-                Keyword::Var => {
-                    let names = self.names()?;
-                    self.mark(Mark::Colon, "`:` and a type")?;
-                    Decl::Var(names, self.type_expr()?)
+            let names = self.names()?;
+            self.mark(Mark::Colon, "`:`")?;
+            match section {
+                Keyword::Var => push(Decl::Var(names, self.type_expr()?)),
+                Keyword::Const => {
+                    let value = self.expr()?;
+                    names.into_iter().for_each(|name| push(Decl::Const(name, value.clone())));
                 }
                 _ => {
-                    let name = self.name("a name")?;
-                    self.mark(Mark::Colon, "`:`")?;
-                    match section {
-                        Keyword::Const => Decl::Const(name, self.expr()?),
-                        _ => Decl::Type(name, self.type_expr()?),
-                    }
+                    let ty = self.type_expr()?;
+                    names.into_iter().for_each(|name| push(Decl::Type(name, ty.clone())));
                 }
-            };
-            push(decl);
+            }
             while self.eat_mark(Mark::Semicolon) {}
         }
         Ok(())
@@ -282,8 +279,11 @@ impl<'a> Parser<'a> {
         let start = self.span();
         if self.eat_keyword(Keyword::Enum) {
             self.mark(Mark::BraceOpen, "`{`")?;
-            let names = self.names()?;
-            self.mark(Mark::BraceClose, "`}`")?;
+            let mut names = vec![self.name("a name")?];
+            while self.eat_mark(Mark::Comma) && !self.is_mark(Mark::BraceClose) {
+                names.push(self.name("a name")?);
+            }
+            self.mark(Mark::BraceClose, "`,` or `}`")?;
             return Ok(TypeKind::Enum(names));
         }
         if self.eat_keyword(Keyword::Record) {
@@ -332,20 +332,30 @@ impl<'a> Parser<'a> {
 
     fn range_or_name(&mut self) -> Parsed<TypeKind> {
         if *self.kind() == Kind::Name && *self.peek(1) != Kind::Mark(Mark::DotDot) {
-            let plain = !matches!(
+            let more = matches!(
                 self.peek(1),
-                Kind::Mark(Mark::Plus | Mark::Minus | Mark::Star | Mark::Slash | Mark::Percent | Mark::ParenOpen)
+                Kind::Mark(
+                    Mark::Plus
+                        | Mark::Minus
+                        | Mark::Star
+                        | Mark::Slash
+                        | Mark::Percent
+                        | Mark::ParenOpen
+                        | Mark::Question
+                        | Mark::Shl
+                        | Mark::Shr
+                )
             );
-            if plain {
+            if !more {
                 return Ok(TypeKind::Name(self.name("a type")?.text));
             }
         }
         if let Kind::Keyword(_) | Kind::End | Kind::Text(_) = self.kind() {
             return Err(self.unexpected("a type"));
         }
-        let low = self.sum()?;
+        let low = self.expr()?;
         self.mark(Mark::DotDot, "`..`")?;
-        Ok(TypeKind::Range(Box::new(low), Box::new(self.sum()?)))
+        Ok(TypeKind::Range(Box::new(low), Box::new(self.expr()?)))
     }
 
     fn record(&mut self, start: Span) -> Parsed<TypeKind> {
@@ -371,9 +381,7 @@ impl<'a> Parser<'a> {
         let mut formals = Vec::new();
         while !self.is_mark(Mark::ParenClose) {
             self.formals(&mut formals)?;
-            if !self.eat_mark(Mark::Semicolon) && !self.eat_mark(Mark::Comma) && !self.is_mark(Mark::ParenClose) {
-                return Err(self.unexpected("`;` or `)`"));
-            }
+            while self.eat_mark(Mark::Semicolon) || self.eat_mark(Mark::Comma) {}
         }
         self.advance();
         let result = if function {

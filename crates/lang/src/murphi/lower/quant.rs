@@ -4,8 +4,9 @@
 //! each value, which needs no loop variable and folds constants.
 
 use super::scope::Entry;
-use super::value::{Spot, Value, add, chain, compare};
+use super::value::{Spot, Value, add, arithmetic, chain, compare};
 use super::{Lowered, Lowerer, code};
+use crate::Span;
 use crate::murphi::ast::{Domain, Expr, Quant};
 use crate::murphi::types::{INTEGER, Shape, TypeId};
 use plimsoll_ir::verify::ROUNDS_LIMIT;
@@ -23,8 +24,21 @@ const MOST_COPIES_AT_START: i64 = 2048;
 pub(super) enum Range {
     /// All values of a type, or every step-th number: first, step and count are known.
     Known { ty: TypeId, first: i64, step: i64, count: i64 },
-    /// From a number that is at most `to` (or at least, for a negative step).
-    Computed { from: Value, to: Value, step: i64 },
+    /// From a number on while it is at most `to` (or at least, for a negative step).
+    Computed { from: Value, to: Value, step: Value },
+}
+
+/// Has a loop variable passed the end?
+fn beyond(at: &IrExpr, end: &IrExpr, step: &Value) -> IrExpr {
+    let [up, down] = [BinOp::Gt, BinOp::Lt].map(|op| compare(op, at.clone(), end.clone()));
+    if step.low >= 0 {
+        up
+    } else if step.high <= 0 {
+        down
+    } else {
+        let forward = compare(BinOp::Gt, step.expr.clone(), IrExpr::Const(0));
+        IrExpr::Select(Box::new(forward), Box::new(up), Box::new(down))
+    }
 }
 
 /// Makes the body of a loop.
@@ -50,21 +64,16 @@ impl<'a> Lowerer<'a> {
 
     fn stepped(&mut self, from: &'a Expr, to: &'a Expr, step: Option<&'a Expr>) -> Lowered<Range> {
         let by = match step {
-            Some(step) => self.constant_number(step)?,
-            None => 1,
+            Some(step) => self.number(step)?,
+            None => Value::number(1),
         };
-        if by == 0 {
-            return Err(self.fail("a step of zero never ends", step.map_or(from.span, |step| step.span)));
+        let step_span = step.map_or(from.span, |step| step.span);
+        if by.as_const() == Some(0) {
+            return Err(self.fail("a step of zero never ends", step_span));
         }
         let (first, last) = (self.number(from)?, self.number(to)?);
-        let (Some(low), Some(high)) = (first.as_const(), last.as_const()) else {
-            let (first, last) = (self.code.save(&first), self.code.save(&last));
-            if self.is_rumur() {
-                let op = if by > 0 { BinOp::Gt } else { BinOp::Lt };
-                let message = format!("line {}: the loop runs in the wrong direction", self.line(from.span));
-                self.code.fault_if(compare(op, first.expr.clone(), last.expr.clone()), message);
-            }
-            return Ok(Range::Computed { from: first, to: last, step: by });
+        let (Some(low), Some(high), Some(by)) = (first.as_const(), last.as_const(), by.as_const()) else {
+            return self.computed(first, last, by, step_span);
         };
         let span = high as i128 - low as i128;
         let count = if (span < 0) != (by < 0) && span != 0 { 0 } else { span / by as i128 + 1 };
@@ -75,6 +84,22 @@ impl<'a> Lowerer<'a> {
             Ok(count) => Ok(Range::Known { ty: INTEGER, first: low, step: by, count }),
             Err(_) => Err(self.fail("this loop has too many rounds", from.span.to(to.span))),
         }
+    }
+
+    fn computed(&mut self, first: Value, last: Value, by: Value, span: Span) -> Lowered<Range> {
+        if by.as_const().is_none() && !self.is_rumur() {
+            return Err(self.fail("the step of a loop is a constant", span));
+        }
+        let [first, last, by] = [first, last, by].map(|value| self.code.save(&value));
+        if by.low <= 0 && by.high >= 0 {
+            let zero = compare(BinOp::Eq, by.expr.clone(), IrExpr::Const(0));
+            self.code.fault_if(zero, format!("line {}: the step of the loop is zero", self.line(span)));
+        }
+        if self.is_rumur() {
+            let message = format!("line {}: the loop runs in the wrong direction", self.line(span));
+            self.code.fault_if(beyond(&first.expr, &last.expr, &by), message);
+        }
+        Ok(Range::Computed { from: first, to: last, step: by })
     }
 
     /// Runs `body` for every combination of the quantifiers, the last one fastest.
@@ -123,8 +148,8 @@ impl<'a> Lowerer<'a> {
     /// Emits a loop; returns the temporary that is its variable.
     fn looped(&mut self, name: &'a str, range: &Range, body: Body<'_, 'a>) -> Lowered<TempId> {
         let (ty, scalar, first, step) = match range {
-            Range::Known { ty, first, step, .. } => (*ty, self.loop_scalar(*ty), *first, *step),
-            Range::Computed { step, .. } => (INTEGER, Scalar::I32, 0, *step),
+            Range::Known { ty, first, step, .. } => (*ty, self.loop_scalar(*ty), *first, Value::number(*step)),
+            Range::Computed { step, .. } => (INTEGER, Scalar::I32, 0, step.clone()),
         };
         let temp = self.code.fixed_temp(name, scalar);
         let start = match range {
@@ -141,17 +166,17 @@ impl<'a> Lowerer<'a> {
         self.code.loops -= 1;
         self.code.depth -= 1;
         let (inner, ()) = result?;
-        let next = Stmt::assign(temp, add(IrExpr::read(temp), step), Narrow::Trap);
+        let here = Value { expr: IrExpr::read(temp), ty: INTEGER, low: 0, high: 0 };
+        let next = Stmt::assign(temp, arithmetic(BinOp::Add, here, step.clone()).expr, Narrow::Trap);
         let leave = |condition| Stmt::If { condition, then: vec![Stmt::Break(0)], otherwise: Vec::new() };
         let (limit, stmts) = match range {
-            Range::Known { count, .. } => {
+            Range::Known { count, step, .. } => {
                 let last = first + (count - 1) * step - self.types.shift(ty);
                 let done = leave(compare(BinOp::Eq, IrExpr::read(temp), IrExpr::Const(last)));
                 ((*count).min(ROUNDS_LIMIT as i64) as u32, [inner, vec![done, next]].concat())
             }
             Range::Computed { to, .. } => {
-                let op = if step > 0 { BinOp::Gt } else { BinOp::Lt };
-                let done = leave(compare(op, IrExpr::read(temp), to.expr.clone()));
+                let done = leave(beyond(&IrExpr::read(temp), &to.expr, &step));
                 (ROUNDS_LIMIT, [vec![done], inner, vec![next]].concat())
             }
         };
