@@ -1,6 +1,7 @@
 //! Where do states live? Words in, answers out; nothing here knows a model.
 
 pub mod budget;
+pub mod cache;
 pub mod chain;
 pub mod disk;
 pub mod hash;
@@ -13,6 +14,7 @@ pub mod stack;
 pub mod tree;
 
 pub use budget::{Budget, Grant};
+pub use cache::{Answer, Health, Note, Place, Rule, Spec};
 pub use chain::{Chain, Codec, Scratch, Usage};
 pub use disk::{Spill, SpillError};
 pub use log::StepLog;
