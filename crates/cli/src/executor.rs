@@ -1,9 +1,17 @@
 //! What computes successors: chosen once, at the door of the search.
 
-use crate::options::ExecutorName;
 use crate::subject::Content;
-use plimsoll_ir::System;
+use plimsoll_ir::{Command, Expr, Place, Stmt, System};
 use plimsoll_model::{Graph, Interp, Jit, Model, Step};
+
+/// The time to compile one command grows with the square of its size.
+const LARGEST_COMMAND: u64 = 10_000;
+/// Memory that compiling takes for each operator or statement, measured.
+const COMPILE_BYTES: u64 = 1200;
+/// And for its own code and tables.
+const COMPILER_BYTES: u64 = 3 << 20;
+/// Compiling may take this part of the budget.
+const COMPILE_SHARE: u64 = 4;
 
 /// A model that is ready to run.
 pub enum Executor {
@@ -13,22 +21,32 @@ pub enum Executor {
 }
 
 impl Executor {
-    /// Makes the executor that was asked for; where no native code can be made, the interpreter does the work and
-    /// a note says why. A graph is its own executor.
-    pub fn new(content: Content, wanted: ExecutorName, notes: &mut Vec<String>) -> Executor {
-        let interp = match content {
+    /// The interpreter, or a graph, which is its own executor.
+    pub fn interpreted(content: Content) -> Executor {
+        match content {
+            Content::Graph(graph) => Executor::Graph(Box::new(graph)),
+            Content::System(system) => Executor::Interp(Box::new(Interp::new(system))),
+        }
+    }
+
+    /// Native code, as far as it can be made within the budget; else the interpreter does the work and a note says why.
+    pub fn native(content: Content, memory_bytes: u64, notes: &mut Vec<String>) -> Executor {
+        let system = match content {
             Content::Graph(graph) => return Executor::Graph(Box::new(graph)),
-            Content::System(system) => Interp::new(system),
+            Content::System(system) => system,
         };
-        match wanted {
-            ExecutorName::Interp => Executor::Interp(Box::new(interp)),
-            ExecutorName::Jit => match Jit::from_interp(interp) {
-                Ok(jit) => Executor::Jit(Box::new(jit)),
-                Err((interp, why)) => {
-                    notes.push(format!("no native code, so the interpreter was used: {why}"));
-                    Executor::Interp(Box::new(interp))
-                }
-            },
+        let too_large = too_large_for_native(&system, memory_bytes);
+        let interp = Interp::new(system);
+        let made = match too_large {
+            Some(why) => Err((interp, why)),
+            None => Jit::from_interp(interp),
+        };
+        match made {
+            Ok(jit) => Executor::Jit(Box::new(jit)),
+            Err((interp, why)) => {
+                notes.push(format!("no native code, so the interpreter was used: {why}"));
+                Executor::Interp(Box::new(interp))
+            }
         }
     }
 
@@ -78,5 +96,79 @@ impl Executor {
             None => interp.explain_initial(step),
         };
         explanation.map(|explanation| explanation.message)
+    }
+}
+
+/// Why the system cannot be compiled with reasonable effort, if so.
+fn too_large_for_native(system: &System, memory_bytes: u64) -> Option<String> {
+    let sizes = || system.commands.iter().map(command_size);
+    let (largest, all) = (sizes().max().unwrap_or(0), sizes().sum::<u64>());
+    if largest > LARGEST_COMMAND {
+        return Some(format!("one command has {largest} operators, the limit is {LARGEST_COMMAND}"));
+    }
+    let share = memory_bytes / COMPILE_SHARE;
+    (COMPILER_BYTES + all * COMPILE_BYTES > share)
+        .then(|| format!("compiling {all} operators takes too much of the memory"))
+}
+
+fn command_size(command: &Command) -> u64 {
+    statements(&command.prelude) + expression(&command.guard) + statements(&command.body)
+}
+
+fn statements(list: &[Stmt]) -> u64 {
+    list.iter()
+        .map(|statement| {
+            1 + match statement {
+                Stmt::Assign { to, value, .. } => place(to) + expression(value),
+                Stmt::Copy { to, from } => place(to) + place(from),
+                Stmt::Reset(to) => place(to),
+                Stmt::If { condition, then, otherwise } => {
+                    expression(condition) + statements(then) + statements(otherwise)
+                }
+                Stmt::Block(body) | Stmt::Loop { body, .. } => statements(body),
+                Stmt::Assert { condition, .. } => expression(condition),
+                Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => 0,
+            }
+        })
+        .sum()
+}
+
+fn expression(expr: &Expr) -> u64 {
+    1 + match expr {
+        Expr::Const(_) => 0,
+        Expr::Read(from) => place(from),
+        Expr::Unary(_, value) | Expr::Wrap { value, .. } => expression(value),
+        Expr::Binary(_, left, right) => expression(left) + expression(right),
+        Expr::Select(condition, then, otherwise) => expression(condition) + expression(then) + expression(otherwise),
+    }
+}
+
+fn place(place: &Place) -> u64 {
+    place.indices().map(expression).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_ir::Scalar;
+
+    #[test]
+    fn huge_commands_and_small_budgets_are_interpreted() {
+        let mut system = System::new("t");
+        let x = system.var("x", Scalar::BOOL, None);
+        let mut command = Command::new("c");
+        command.guard = Expr::all((0..100).map(|_| Expr::equal(Expr::read(x), 0.into())));
+        assert_eq!(command_size(&command), 399);
+        system.commands.push(command.clone());
+        let notes_with = |system: &System, memory| {
+            let mut notes = Vec::new();
+            let executor = Executor::native(Content::System(system.clone()), memory, &mut notes);
+            assert_eq!(executor.name() == "jit", notes.is_empty());
+            notes.len()
+        };
+        assert_eq!((notes_with(&system, 1 << 30), notes_with(&system, 1 << 20)), (0, 1));
+        command.body = (0..5_000).map(|_| Stmt::assign(x, 1, plimsoll_ir::Narrow::Wrap)).collect();
+        system.commands.push(command);
+        assert_eq!(notes_with(&system, 1 << 30), 1);
     }
 }

@@ -18,18 +18,17 @@ fn peak_of_children() -> u64 {
 fn no_search_takes_more_memory_than_it_was_given() {
     let models = ["sliding_window_large", "philosophers_13", "peterson_filter_4", "bakery_4"];
     let mut unfinished = 0;
-    for megabytes in [16u64, 24, 32, 48] {
+    for megabytes in [16u64, 32, 48] {
         for model in models {
-            for options in
-                [&["--order", "bfs"][..], &["--order", "dfs"], &["--store", "plain"], &["--executor", "interp"]]
-            {
+            for options in [&["--order", "bfs"][..], &["--order", "dfs"], &["--store", "plain"]] {
                 unfinished += within(model, megabytes, options) as u32;
             }
-            // What waits goes to disk, so the memory that is left goes further.
-            within(model, megabytes, &["--disk", "1G"]);
         }
     }
-    assert!(unfinished > 20, "the models are too small for this test: {unfinished}");
+    unfinished += within("sliding_window_large", 56, &["--executor", "interp", "--order", "dfs"]) as u32;
+    // What waits goes to disk, so the memory that is left goes further.
+    within("sliding_window_large", 56, &["--disk", "1G"]);
+    assert!(unfinished > 15, "the models are too small for this test: {unfinished}");
 }
 
 /// Runs a check and returns whether memory ran out.

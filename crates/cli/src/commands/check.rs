@@ -3,8 +3,7 @@
 use crate::dispatch::{Searched, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::interrupt;
-use crate::options::{CheckOptions, LookFor};
+use crate::options::{CheckOptions, ExecutorName, LookFor};
 use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
@@ -12,6 +11,7 @@ use crate::report::trace::Origin;
 use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
 use crate::subject::{self, Subject, stem};
 use crate::view::View;
+use crate::{interrupt, machine};
 use plimsoll_ir::System;
 use plimsoll_search::{Ask, Control, Limits, Stats, Verdict, replay};
 use plimsoll_store::Budget;
@@ -47,7 +47,11 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
         warnings.iter().for_each(|warning| say(warning));
     }
     let mut notes = Vec::new();
-    let executor = Executor::new(content.optimised(), options.search.executor, &mut notes);
+    let content = content.optimised();
+    let executor = match options.search.executor {
+        ExecutorName::Interp => Executor::interpreted(content),
+        ExecutorName::Jit => Executor::native(content, machine::memory_budget(options.budget.memory).bytes, &mut notes),
+    };
     let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
     let loaded = start.elapsed();
     let ask = ask(&options.look_for);
@@ -58,7 +62,7 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let searched = {
         let mut watch = |stats: &Stats| progress.watch(stats);
         let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
-        search_with(&executor, &plan, &budget, &mut control)
+        interrupt::while_searching(|| search_with(&executor, &plan, &budget, &mut control))
     };
     progress.clear();
     let searched_at = start.elapsed();

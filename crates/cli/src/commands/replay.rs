@@ -2,7 +2,7 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{ExecutorName, LookFor, ModelOptions, ReplayOptions};
+use crate::options::{LookFor, ModelOptions, ReplayOptions};
 use crate::output::Output;
 use crate::report::trace::Origin;
 use crate::report::{TraceReport, text};
@@ -21,7 +21,7 @@ pub fn run(options: &ReplayOptions, out: &mut Output) -> Result<u8, Failure> {
     let overflow = options.model.overflow.or(stored.overflow());
     let model = ModelOptions { overflow, ..options.model.clone() };
     let subject = subject::load(&model, &look_for, options.output.color.wanted(&io::stderr()))?;
-    let executor = Executor::new(subject.content, ExecutorName::Interp, &mut Vec::new());
+    let executor = Executor::interpreted(subject.content);
     let view = View::new(&executor);
     let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
     let violation = stored.violation(&view).map_err(refuse)?;

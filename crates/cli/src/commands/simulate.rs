@@ -2,7 +2,7 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{ColorName, ExecutorName, LookFor, SimulateOptions};
+use crate::options::{ColorName, LookFor, SimulateOptions};
 use crate::output::Output;
 use crate::report::text::{self, Style};
 use crate::subject;
@@ -32,7 +32,7 @@ enum Next {
 pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
     let color = ColorName::Auto.wanted(&io::stdout());
     let subject = subject::load(&options.model, &LookFor::default(), ColorName::Auto.wanted(&io::stderr()))?;
-    let executor = Executor::new(subject.content, ExecutorName::Interp, &mut Vec::new());
+    let executor = Executor::interpreted(subject.content);
     let seed = options.seed.unwrap_or_else(clock);
     let mut walk = Walk {
         executor: &executor,

@@ -38,7 +38,7 @@ pub fn run(options: &CompareOptions, out: &mut Output) -> Result<u8, Failure> {
     }
     let start = Instant::now();
     let program = std::env::current_exe().map_err(|error| Failure::internal(format!("own program: {error}")))?;
-    let tally = perform(&program, &runs, options, out);
+    let tally = interrupt::while_searching(|| perform(&program, &runs, options, out));
     for name in &missing {
         out.print(&format!("MISSING    {name}: no such model file\n"));
     }
