@@ -89,8 +89,8 @@ impl Cpp<'_> {
         let mut at = 0;
         while at < tokens.len() && !self.full {
             let token = &tokens[at];
-            if token.newline && token.is("#") {
-                let end = (at + 1..tokens.len()).find(|&next| tokens[next].newline).unwrap_or(tokens.len());
+            if token.starts_line && token.is("#") {
+                let end = (at + 1..tokens.len()).find(|&next| tokens[next].starts_line).unwrap_or(tokens.len());
                 // A macro call may not reach over a directive, so what came before is complete.
                 self.flush(&mut pending);
                 self.directive(&tokens[at + 1..end], token.site, path, &mut open);

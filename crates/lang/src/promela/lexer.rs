@@ -35,11 +35,19 @@ pub struct Token {
     pub site: Site,
     /// Does a line end somewhere between the token before and this one?
     pub newline: bool,
+    /// Is it the first of a line, as directives see it? A line end within a comment does not count.
+    pub starts_line: bool,
     /// Is there white space (or a comment, or a line end) before it?
     pub space: bool,
 }
 
 impl Token {
+    /// A token that is not in any text.
+    pub fn made(text: &str, site: Site) -> Token {
+        let kind = TokenKind::Punct;
+        Token { kind, text: text.into(), site, newline: false, starts_line: false, space: false }
+    }
+
     pub fn is(&self, text: &str) -> bool {
         &*self.text == text && self.kind != TokenKind::Text
     }
@@ -53,15 +61,16 @@ const PUNCTUATION: [&str; 23] = [
 
 /// The tokens of `text`; all of them get their site from `place`, which maps a byte range and a line.
 pub fn tokens(text: &str, place: impl Fn(Span, u32) -> Site) -> Vec<Token> {
-    let mut lexer = Lexer { text, at: 0, line: 1, newline: true, space: true };
+    let mut lexer = Lexer { text, at: 0, line: 1, newline: true, starts_line: true, space: true };
     let mut out = Vec::new();
     while lexer.skip_blank() {
         let (start, line) = (lexer.at, lexer.line);
         let kind = lexer.take();
         let site = place(Span::new(start, lexer.at), line);
         let text: Arc<str> = strip_continuations(&lexer.text[start..lexer.at]).into();
-        out.push(Token { kind, text, site, newline: lexer.newline, space: lexer.space });
-        (lexer.newline, lexer.space) = (false, false);
+        let (newline, starts_line, space) = (lexer.newline, lexer.starts_line, lexer.space);
+        out.push(Token { kind, text, site, newline, starts_line, space });
+        (lexer.newline, lexer.starts_line, lexer.space) = (false, false, false);
     }
     out
 }
@@ -71,6 +80,7 @@ struct Lexer<'a> {
     at: usize,
     line: u32,
     newline: bool,
+    starts_line: bool,
     space: bool,
 }
 
@@ -91,7 +101,7 @@ impl Lexer<'_> {
                 b'\n' => {
                     self.line += 1;
                     self.at += 1;
-                    (self.newline, self.space) = (true, true);
+                    (self.newline, self.starts_line, self.space) = (true, true, true);
                 }
                 b' ' | b'\t' | b'\r' | 0x0b | 0x0c => {
                     self.at += 1;
@@ -104,6 +114,8 @@ impl Lexer<'_> {
                 }
                 b'/' if self.peek_at(1) == b'/' => self.skip_line_comment(),
                 b'/' if self.peek_at(1) == b'*' => self.skip_block_comment(),
+                // The second end of a comment within a comment; SPIN steps over it.
+                b'*' if self.peek_at(1) == b'/' => self.at += 2,
                 _ => return self.at < self.text.len(),
             }
         }

@@ -20,7 +20,7 @@ mod value;
 use super::ast::{Expr as Source, Program, StmtKind, walk_statements};
 use super::flow::{self, Automaton};
 use super::lexer::Site;
-use channels::{Channel, Family};
+use channels::{Channel, Family, Row};
 use config::Configuration;
 use plimsoll_ir::{BinOp, Deadlock, EnumId, Enumeration, Expr, Faults, Property, PropertyKind, Scalar, System, VarId};
 use points::Points;
@@ -51,6 +51,7 @@ struct Lowering<'a> {
     globals: Vec<Option<VarId>>,
     channels: Vec<Channel>,
     families: Vec<Family>,
+    rows: Vec<Row>,
     receivers: Vec<Receiver<'a>>,
     exclusive: Option<VarId>,
     last: Option<VarId>,
@@ -107,12 +108,13 @@ impl<'a> Lowering<'a> {
             inside,
             config,
             points: Points::of(program),
-            types: Types::new(0, None),
+            types: Types::new(0, true, None),
             system: System::new(name),
             slots: Vec::new(),
             globals: Vec::new(),
             channels: Vec::new(),
             families: Vec::new(),
+            rows: Vec::new(),
             receivers: Vec::new(),
             exclusive: None,
             last: None,
@@ -133,7 +135,7 @@ impl<'a> Lowering<'a> {
     fn declare(&mut self) {
         self.number_channels();
         let mtypes = self.add_enums();
-        self.types = Types::new(self.channels.len(), mtypes);
+        self.types = Types::new(self.channels.len(), self.points.mixed, mtypes);
         self.add_globals();
         if self.inside.iter().flatten().any(|&inside| inside) {
             self.exclusive = Some(self.system.var("exclusive", Scalar::U8, None));

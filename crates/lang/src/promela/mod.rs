@@ -36,7 +36,7 @@ pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promel
     let input = cpp::preprocess(source, &options.promela.defines, &read, &mut diagnostics);
     let program = parser::parse(input, &mut diagnostics);
     if diagnostics.error_count() > 0 {
-        return Err(diagnostics.finish().unwrap_or_default());
+        return Err(diagnostics.finish().err().unwrap_or_default());
     }
     let name = Path::new(&source.name).file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
     let promela = Promela { config: Configuration::guess(&program), program, name };

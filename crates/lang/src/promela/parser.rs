@@ -59,14 +59,8 @@ impl<'a> Parser<'a> {
         Parser {
             input: input.tokens.into(),
             files: input.files,
-            previous: Token {
-                kind: TokenKind::Punct,
-                text: "".into(),
-                site: Site::default(),
-                newline: false,
-                space: false,
-            },
-            end: Token { kind: TokenKind::Punct, text: "".into(), site: end, newline: true, space: true },
+            previous: Token::made("", Site::default()),
+            end: Token { newline: true, ..Token::made("", end) },
             diagnostics,
             program,
             names: Names::default(),

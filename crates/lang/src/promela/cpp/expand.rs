@@ -241,8 +241,7 @@ fn fit(args: &mut Vec<Vec<Painted>>, params: usize, variadic: bool) -> Result<()
         }
         let extra: Vec<Vec<Painted>> = args.drain(params + 1..).collect();
         for more in extra {
-            let comma =
-                Token { kind: TokenKind::Punct, text: ",".into(), site: Site::default(), newline: false, space: false };
+            let comma = Token::made(",", Site::default());
             args[params].push((comma, None));
             args[params].extend(more);
         }

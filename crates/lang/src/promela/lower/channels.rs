@@ -1,25 +1,30 @@
 //! The channels of a system: numbers, storage, and what a channel name means.
 //!
-//! Every channel that can exist has a number of its own: one per declared element, and for local channels one
-//! per slot. Channels of the same shape form a *family* with consecutive numbers; those that are reached
-//! through variables are elements of one array, so that a number is an index and no dispatch is needed.
-//! Channels that are only ever named directly are variables of their own. A rendezvous channel has a number but
-//! no storage. (SPIN numbers channels as they are created; which numbers they have is not observable.)
+//! Every channel that can exist has a number of its own: global ones in order of declaration, as in SPIN (a model
+//! may confuse them with other numbers, and then they should be the same), then local ones slot by slot.
+//! Channels of the same shape form a *family*. Members with consecutive numbers that are reached through
+//! variables form a *row*: elements of one array, so that a number is an index. Channels that are only ever named
+//! directly are variables of their own. A rendezvous channel has a number but no storage.
 
 use super::points::{Holder, Set};
 use super::value::Draft;
 use super::{Frame, Lowering};
-use crate::promela::ast::{Access, Base, Expr as Source, Init, Place as Named, Root};
+use crate::promela::ast::{Access, Base, Init, Place as Named, Root};
 use plimsoll_ir::{BinOp, Expr, Narrow, Place, ProcessId, Scalar, Stmt, Type, VarId};
 
 /// Channels of one shape.
 pub struct Family {
     pub capacity: u32,
     pub fields: Vec<Base>,
-    /// Holds the channels reached through variables; their numbers start at `first`.
-    array: Option<VarId>,
+}
+
+/// Channels of one family, with consecutive numbers, that are reached through variables.
+pub struct Row {
+    family: usize,
     first: i64,
-    members: usize,
+    len: usize,
+    /// Holds them, unless they are rendezvous channels.
+    array: Option<VarId>,
 }
 
 pub struct Channel {
@@ -104,30 +109,28 @@ impl Lowering<'_> {
             }
         }
         let indirect = self.indirect_origins();
-        let mut id = 1;
-        let mut families: Vec<Family> = Vec::new();
-        let shape_of = |origin: usize| &self.program.channels[self.points.origins[origin].ty];
-        for &(origin, _) in &instances {
-            let shape = shape_of(origin);
-            if families.iter().any(|family| family.capacity == shape.capacity && family.fields == shape.fields) {
-                continue;
+        let mut before: Option<(usize, bool)> = None;
+        for (index, (origin, tenant)) in instances.into_iter().enumerate() {
+            let family = self.family_of(self.points.origins[origin].ty);
+            let id = index as i64 + 1;
+            self.channels.push(Channel { family, id, store: None, tenant, origin });
+            if indirect[origin] {
+                match self.rows.last_mut() {
+                    Some(row) if before == Some((family, true)) => row.len += 1,
+                    _ => self.rows.push(Row { family, first: id, len: 1, array: None }),
+                }
             }
-            let same = |other: usize| {
-                let other = shape_of(other);
-                other.capacity == shape.capacity && other.fields == shape.fields
-            };
-            let members: Vec<_> = instances.iter().filter(|(other, _)| same(*other)).collect();
-            let (inside, outside): (Vec<_>, Vec<_>) = members.iter().partition(|(other, _)| indirect[*other]);
-            let family = families.len();
-            let (first, count) = (id, inside.len());
-            for &&&(origin, tenant) in inside.iter().chain(&outside) {
-                self.channels.push(Channel { family, id, store: None, tenant, origin });
-                id += 1;
-            }
-            let (capacity, fields) = (shape.capacity, shape.fields.clone());
-            families.push(Family { capacity, fields, array: None, first, members: count });
+            before = Some((family, indirect[origin]));
         }
-        self.families = families;
+    }
+
+    fn family_of(&mut self, ty: usize) -> usize {
+        let shape = &self.program.channels[ty];
+        let same = |family: &Family| family.capacity == shape.capacity && family.fields == shape.fields;
+        self.families.iter().position(same).unwrap_or_else(|| {
+            self.families.push(Family { capacity: shape.capacity, fields: shape.fields.clone() });
+            self.families.len() - 1
+        })
     }
 
     /// Is the origin reached other than by the name it was declared with?
@@ -152,34 +155,31 @@ impl Lowering<'_> {
 
     /// Adds the variables that hold messages.
     pub fn add_channels(&mut self) {
-        for number in 0..self.families.len() {
-            let (capacity, members, first) = {
-                let family = &self.families[number];
-                (family.capacity, family.members, family.first)
-            };
-            if capacity == 0 {
+        for index in 0..self.rows.len() {
+            let Row { family, first, len, .. } = self.rows[index];
+            if self.families[family].capacity == 0 {
                 continue;
             }
-            let record = self.record_type(number);
-            let array = (members > 0).then(|| {
-                let name = if self.families.len() == 1 { "channels".to_string() } else { format!("channels{number}") };
-                self.system.var(name, Type::array(record.clone(), members as u32), None)
-            });
-            self.families[number].array = array;
-            for index in 0..self.channels.len() {
-                if self.channels[index].family != number {
-                    continue;
-                }
-                let offset = self.channels[index].id - first;
-                let store = if (offset as usize) < members {
-                    Place::from(array.expect("there are members")).index(offset)
-                } else {
-                    let name = self.channel_name(index);
-                    let owner = self.channels[index].tenant.map(|(slot, _)| ProcessId(slot as u32));
-                    self.system.var(name, record.clone(), owner).into()
-                };
-                self.channels[index].store = Some(store);
+            let name = match len {
+                1 => self.channel_name(first as usize - 1),
+                _ => format!("channels {first} to {}", first + len as i64 - 1),
+            };
+            let ty = Type::array(self.record_type(family), len as u32);
+            let array = self.system.var(name, ty, None);
+            self.rows[index].array = Some(array);
+            for offset in 0..len {
+                self.channels[first as usize - 1 + offset].store = Some(Place::from(array).index(offset as i64));
             }
+        }
+        for index in 0..self.channels.len() {
+            let family = self.channels[index].family;
+            if self.channels[index].store.is_some() || self.families[family].capacity == 0 {
+                continue;
+            }
+            let name = self.channel_name(index);
+            let owner = self.channels[index].tenant.map(|(slot, _)| ProcessId(slot as u32));
+            let store = self.system.var(name, self.record_type(family), owner);
+            self.channels[index].store = Some(store.into());
         }
     }
 
@@ -278,19 +278,15 @@ impl Lowering<'_> {
 
     fn dynamic_targets(&self, id: Expr, set: &Set) -> Targets {
         let mut list = Vec::new();
-        for (number, family) in self.families.iter().enumerate() {
-            let members: Vec<i64> = self
-                .channels
-                .iter()
-                .filter(|channel| channel.family == number && set.origins.contains(&channel.origin))
-                .map(|channel| channel.id)
-                .collect();
+        for row in &self.rows {
+            let members = &self.channels[row.first as usize - 1..][..row.len];
+            let members = members.iter().filter(|channel| set.origins.contains(&channel.origin));
+            let members: Vec<i64> = members.map(|channel| channel.id).collect();
             let (Some(&low), Some(&high)) = (members.iter().min(), members.iter().max()) else { continue };
-            let store = family
-                .array
-                .map(|array| Place::from(array).index(Expr::binary(BinOp::Sub, id.clone(), Expr::Const(family.first))));
+            let offset = Expr::binary(BinOp::Sub, id.clone(), Expr::Const(row.first));
+            let store = row.array.map(|array| Place::from(array).index(offset));
             let when = Some(in_range(&id, low, high));
-            list.push(Target { family: number, store, id: id.clone(), members: (low, high), when });
+            list.push(Target { family: row.family, store, id: id.clone(), members: (low, high), when });
         }
         if let [one] = list.as_mut_slice()
             && !set.null
@@ -346,9 +342,4 @@ fn scalar_places(ty: &Type, place: Place, out: &mut Vec<Place>) {
             (0u32..).zip(fields).for_each(|(index, (_, ty))| scalar_places(ty, place.clone().field(index), out))
         }
     }
-}
-
-/// Is the expression a channel by its type?
-pub fn is_channel(value: &Source) -> bool {
-    matches!(value, Source::Read(place) if place.base == Base::Chan)
 }

@@ -46,6 +46,8 @@ pub struct Points {
     fields: HashMap<(usize, usize), Set>,
     /// Variables that are written after their declaration.
     written: BTreeSet<Holder>,
+    /// Is something that is no channel stored where channels belong?
+    pub mixed: bool,
 }
 
 impl Points {
@@ -103,7 +105,7 @@ impl Points {
             }
             walk_statements(&proctype.body, &mut |stmt| {
                 if let StmtKind::Step(step) = &stmt.kind {
-                    grew |= self.step(step, number);
+                    grew |= self.step(program, step, number);
                     step.walk(&mut |part| {
                         if let Expr::Run(run) = part {
                             for (param, arg) in run.args.iter().enumerate() {
@@ -129,6 +131,7 @@ impl Points {
         if !self.holders.contains_key(&to) {
             return false;
         }
+        self.mixed |= !is_channel(arg);
         let set = self.of_expr(arg, proctype);
         self.holders.entry(to).or_default().add(&set)
     }
@@ -147,7 +150,7 @@ impl Points {
         }
     }
 
-    fn step(&mut self, step: &Step, proctype: usize) -> bool {
+    fn step(&mut self, program: &Program, step: &Step, proctype: usize) -> bool {
         match step {
             Step::Assign(place, value) if place.base == Base::Chan => {
                 self.written.insert(holder(place, proctype));
@@ -157,10 +160,15 @@ impl Points {
                 let mut grew = false;
                 for ty in self.types(channel, proctype) {
                     for (field, arg) in args.iter().enumerate() {
-                        if matches!(arg, Expr::Read(place) if place.base == Base::Chan) {
-                            let set = self.of_expr(arg, proctype);
-                            grew |= self.fields.entry((ty, field)).or_default().add(&set);
+                        if program.channels[ty].fields.get(field) != Some(&Base::Chan) {
+                            continue;
                         }
+                        let set = match is_channel(arg) {
+                            true => self.of_expr(arg, proctype),
+                            false => Set { null: true, ..Set::default() },
+                        };
+                        self.mixed |= !is_channel(arg);
+                        grew |= self.fields.entry((ty, field)).or_default().add(&set);
                     }
                 }
                 grew
@@ -187,6 +195,10 @@ impl Points {
     fn types(&self, channel: &Place, proctype: usize) -> BTreeSet<usize> {
         self.of_place(channel, proctype).origins.iter().map(|&origin| self.origins[origin].ty).collect()
     }
+}
+
+fn is_channel(value: &Expr) -> bool {
+    matches!(value, Expr::Read(place) if place.base == Base::Chan)
 }
 
 fn holder(place: &Place, proctype: usize) -> Holder {

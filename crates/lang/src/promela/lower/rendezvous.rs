@@ -8,9 +8,9 @@ use super::effect::both;
 use super::transition::Spot;
 use super::value::{Draft, Value, balanced};
 use super::{Frame, Lowering};
-use crate::promela::ast::{Expr as Source, Pattern, Place as Named, Step};
+use crate::promela::ast::{Expr as Source, Pattern, Place as Named, Step, Stmt, StmtKind};
 use crate::promela::flow::{Action, Transition};
-use plimsoll_ir::{BinOp, Expr, Stmt};
+use plimsoll_ir::{BinOp, Expr, Stmt as Code};
 
 /// A receive that may take part in a rendezvous.
 #[derive(Clone, Copy)]
@@ -19,15 +19,17 @@ pub struct Receiver<'a> {
     pub transition: usize,
     pub channel: &'a Named,
     pub args: &'a [Pattern],
+    /// What else happens in the same step, if the receive begins a `d_step`.
+    pub then: &'a [Stmt],
 }
 
 /// A send and a receive that may meet.
 pub struct Meeting<'a> {
     pub receiver: Receiver<'a>,
     pub guard: Expr,
-    pub prelude: Vec<Stmt>,
+    pub prelude: Vec<Code>,
     /// Moves the values; the locations are left to the caller.
-    pub body: Vec<Stmt>,
+    pub body: Vec<Code>,
 }
 
 impl<'a> Lowering<'a> {
@@ -35,15 +37,18 @@ impl<'a> Lowering<'a> {
     pub fn find_receivers(&mut self) {
         let mut out = Vec::new();
         for spot in self.spots() {
-            let program = self.program;
-            let _ = program;
             let count = self.automata[spot.proctype].locations[spot.location].transitions.len();
             for transition in 0..count {
                 let step = &self.automata[spot.proctype].locations[spot.location].transitions[transition];
-                if let Action::Step(Step::Receive { channel, args, keeps: false, .. }) = step.action
+                let (step, then) = match step.action {
+                    Action::Step(step) => (step, &[][..]),
+                    Action::DStep([Stmt { kind: StmtKind::Step(step), .. }, then @ ..]) => (step, then),
+                    _ => continue,
+                };
+                if let Step::Receive { channel, args, keeps: false, .. } = step
                     && self.may_meet(channel, spot.proctype)
                 {
-                    out.push(Receiver { spot, transition, channel, args });
+                    out.push(Receiver { spot, transition, channel, args, then });
                 }
             }
         }
@@ -108,7 +113,7 @@ impl<'a> Lowering<'a> {
         if args.len() != fields.len() || receiver.args.len() != fields.len() {
             let given = if args.len() != fields.len() { args.len() } else { receiver.args.len() };
             let message = format!("the channel has {} fields, not {given}", fields.len());
-            return Some(Meeting { receiver, guard: same, prelude, body: vec![Stmt::Fault(message)] });
+            return Some(Meeting { receiver, guard: same, prelude, body: vec![Code::Fault(message)] });
         }
         let values = self.kept_values(args, frame, draft);
         prelude.extend(draft.take_code());
@@ -130,6 +135,7 @@ impl<'a> Lowering<'a> {
                 Pattern::Store(place) => body.extend(self.store(place, value, other, draft)),
             }
         }
+        body.extend(self.d_step(receiver.then, other, draft));
         guard.retain(|term| *term != Expr::TRUE);
         Some(Meeting { receiver, guard: balanced(BinOp::And, guard), prelude, body })
     }

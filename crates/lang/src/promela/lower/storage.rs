@@ -34,8 +34,9 @@ pub struct Types {
 }
 
 impl Types {
-    pub fn new(channels: usize, mtypes: Option<EnumId>) -> Types {
-        let bits = (usize::BITS - channels.leading_zeros()).max(1);
+    /// `mixed` says that other numbers than those of channels may be stored in their place.
+    pub fn new(channels: usize, mixed: bool, mtypes: Option<EnumId>) -> Types {
+        let bits = (usize::BITS - channels.leading_zeros()).max(if mixed { 8 } else { 1 });
         Types { chan: Scalar::range(0, (1 << bits) - 1), mtype: Scalar { names: mtypes, ..Scalar::U8 } }
     }
 

@@ -16,7 +16,8 @@ impl Parser<'_> {
         let result = self.statements();
         let sequence = self.open.pop().expect("it was pushed above");
         result?;
-        if sequence.is_empty() {
+        // The body of a process may hold nothing but declarations.
+        if sequence.is_empty() && !self.open.is_empty() {
             let site = self.peek().site;
             self.error("a sequence needs at least one statement", site);
         }
