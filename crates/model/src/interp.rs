@@ -328,6 +328,17 @@ impl Model for Interp {
             _ => false,
         }
     }
+
+    fn kind(&self, step: Step) -> u8 {
+        let Some((command, _)) = self.commands.order.locate(step.instance()) else { return 0 };
+        match self.system.commands[command.index()].kind {
+            Kind::Control => 1,
+            Kind::Receive => 2,
+            Kind::Send => 3,
+            Kind::Assign => 4,
+            Kind::Other => 5,
+        }
+    }
 }
 
 impl Explanation {

@@ -62,6 +62,13 @@ pub trait Model: Sync {
         let _ = (one, other);
         false
     }
+
+    /// How much a step does, from 1, a mere move of control, to 5; 0 if nobody knows. Caches may use it to decide
+    /// what to forget.
+    fn kind(&self, step: Step) -> u8 {
+        let _ = step;
+        0
+    }
 }
 
 /// Choices in which modelling languages differ and searches must follow.

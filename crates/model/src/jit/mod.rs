@@ -141,6 +141,10 @@ impl Model for Jit {
     fn independent(&self, one: Step, other: Step) -> bool {
         self.interp.independent(one, other)
     }
+
+    fn kind(&self, step: Step) -> u8 {
+        self.interp.kind(step)
+    }
 }
 
 #[cfg(test)]
