@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const SLACK: usize = 256;
 const FIRST_SLOTS: usize = 256;
 /// Most lookups are for vectors already there, and find them in the first or second slot at this load.
-const LOAD_PERCENT: usize = 66;
+const LOAD_PERCENT: usize = 50;
 const GROWTH_PERCENT: usize = 140;
 const BUSY: u32 = u32::MAX;
 
@@ -75,6 +75,12 @@ impl Intern {
         let step = vector.len() + 1;
         let words = self.region.words();
         let mut at = hash::scale(hash, self.slots) * step;
+        // The usual case, without a loop: the vector is in its home slot.
+        let home = &words[at..at + step];
+        let header = home[0].load(Ordering::Acquire);
+        if differs(&home[1..], vector) == 0 && header != 0 && header != BUSY {
+            return Ok((header - 1, false));
+        }
         while at + step <= words.len() {
             let slot = &words[at..at + step];
             let mut header = slot[0].load(Ordering::Acquire);
@@ -88,11 +94,7 @@ impl Intern {
                 std::hint::spin_loop();
                 header = slot[0].load(Ordering::Acquire);
             }
-            let mut difference = 0;
-            for (held, word) in slot[1..].iter().zip(vector) {
-                difference |= held.load(Ordering::Relaxed) ^ word;
-            }
-            if difference == 0 {
+            if differs(&slot[1..], vector) == 0 {
                 return Ok((header - 1, false));
             }
             at += step;
@@ -157,6 +159,12 @@ impl Intern {
             end = start.saturating_sub(step);
         }
     }
+}
+
+/// Zero exactly if the held vector equals the other.
+#[inline(always)]
+fn differs(held: &[AtomicU32], vector: &[u32]) -> u32 {
+    held.iter().zip(vector).fold(0, |difference, (held, word)| difference | (held.load(Ordering::Relaxed) ^ word))
 }
 
 #[cfg(test)]
