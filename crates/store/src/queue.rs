@@ -130,13 +130,10 @@ impl Queue {
         }
     }
 
-    /// Keeps a few buffers for the next chunks and returns the others' memory.
+    /// Keeps the buffer for a later chunk. It stays charged to the grant: memory freed between other allocations is
+    /// not returned to the system, so giving the bytes back would let others take them twice.
     fn recycle(&mut self, words: Box<[u32]>) {
-        if self.spare.len() < 2 {
-            self.spare.push(words);
-        } else {
-            self.grant.give_back(words.len() as u64 * 4);
-        }
+        self.spare.push(words);
     }
 }
 
