@@ -15,8 +15,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Slots beyond the last home; there is no wrapping around.
 const SLACK: usize = 256;
 const FIRST_SLOTS: usize = 256;
-/// Most lookups are for vectors already there, and find them in the first or second slot at this load.
+/// Most lookups are for vectors already there, and find them in their home slot at a low load. That is worth
+/// its memory only while the table is small.
 const LOAD_PERCENT: usize = 50;
+const LARGE_LOAD_PERCENT: usize = 75;
+const LARGE_BYTES: usize = 4 << 20;
 const GROWTH_PERCENT: usize = 140;
 const BUSY: u32 = u32::MAX;
 
@@ -58,7 +61,7 @@ impl Intern {
         if wanted <= self.room {
             return Ok(());
         }
-        let least = (wanted * 100).div_ceil(LOAD_PERCENT);
+        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
         let comfortable = least.max(self.slots * GROWTH_PERCENT / 100);
         self.grow(comfortable).or_else(|Full| self.grow((least + comfortable) / 2)).or_else(|Full| self.grow(least))
     }
@@ -120,17 +123,22 @@ impl Intern {
         number
     }
 
+    /// How full a table for this many vectors may be.
+    fn load_percent(&self, vectors: usize) -> usize {
+        if vectors * (self.stride + 1) * 4 < LARGE_BYTES { LOAD_PERCENT } else { LARGE_LOAD_PERCENT }
+    }
+
     /// Makes the table at least `slots` large.
     fn grow(&mut self, slots: usize) -> Result<(), Full> {
         let step = self.stride + 1;
-        if slots * LOAD_PERCENT / 100 >= BUSY as usize - 1 || !self.region.grow((slots + SLACK) * step * 4) {
+        if slots >= BUSY as usize - 1 || !self.region.grow((slots + SLACK) * step * 4) {
             return Err(Full);
         }
         // Growth is by whole pages: use all of it.
         let slots = self.region.bytes() / 4 / step - SLACK;
         let old_end = if self.slots == 0 { 0 } else { (self.slots + SLACK) * step };
         self.slots = slots;
-        self.room = (slots * LOAD_PERCENT / 100).min(BUSY as usize - 2);
+        self.room = slots * self.load_percent(slots) / 100;
         self.spread(old_end);
         Ok(())
     }
