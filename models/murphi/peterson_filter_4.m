@@ -1,5 +1,7 @@
 -- Twin of peterson_filter_4.dve: the same states and the same steps, for comparison with Murphi checkers.
--- expect: states=1347266 transitions=5389064
+--
+-- expect: states=1347266 transitions=5389064 levels=145 deadlocks=0
+-- expect: verdict=holds
 
 const
   N: 4;
