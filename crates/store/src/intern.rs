@@ -19,6 +19,7 @@ const FIRST_SLOTS: usize = 256;
 /// its memory only while the table is small.
 const LOAD_PERCENT: usize = 50;
 const LARGE_LOAD_PERCENT: usize = 75;
+const TIGHT_LOAD_PERCENT: usize = 85;
 const LARGE_BYTES: usize = 4 << 20;
 const GROWTH_PERCENT: usize = 140;
 const BUSY: u32 = u32::MAX;
@@ -63,7 +64,14 @@ impl Intern {
         }
         let least = (wanted * 100).div_ceil(self.load_percent(wanted));
         let comfortable = least.max(self.slots * GROWTH_PERCENT / 100);
-        self.grow(comfortable).or_else(|Full| self.grow((least + comfortable) / 2)).or_else(|Full| self.grow(least))
+        let sizes = [comfortable, (least + comfortable) / 2, least];
+        if sizes.into_iter().any(|slots| self.grow(slots).is_ok()) {
+            return Ok(());
+        }
+        // No memory is left: a slow table is better than none.
+        let tight = self.slots * TIGHT_LOAD_PERCENT / 100;
+        self.room = self.room.max(tight);
+        if wanted <= tight { Ok(()) } else { Err(Full) }
     }
 
     #[inline(always)]
