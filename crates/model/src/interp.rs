@@ -11,7 +11,7 @@ mod run;
 use std::sync::OnceLock;
 
 use plimsoll_ir::{
-    Choice, Command, Deadlock, Effects, Faults, Layout, ProcessId, Property, PropertyKind, Slot, System,
+    Choice, Command, Deadlock, Effects, Faults, Kind, Layout, ProcessId, Property, PropertyKind, Slot, System,
 };
 
 use crate::chain::Chain;
