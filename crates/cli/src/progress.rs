@@ -10,6 +10,8 @@ const BETWEEN_LINES: Duration = Duration::from_millis(200);
 /// Short runs show nothing.
 const BEFORE_FIRST: Duration = Duration::from_millis(400);
 const BAR_CELLS: u64 = 20;
+/// Where the terminal does not tell its width.
+const UNKNOWN_COLUMNS: usize = 100;
 
 /// The line, rewritten in place.
 pub struct Progress {
@@ -42,7 +44,8 @@ impl Progress {
         let rate = stats.states.saturating_sub(self.last.1) as f64 / (now - self.last.0).as_secs_f64().max(1e-3);
         self.last = (now, stats.states);
         let line = self.line(stats, rate as u64, now - self.start);
-        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(100, |size| size.ws_col.max(20)) as usize;
+        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
+        let columns = if columns == 0 { UNKNOWN_COLUMNS } else { columns.max(20).into() };
         let line: String = line.chars().take(columns - 1).collect();
         let _ = write!(io::stderr(), "\r\x1b[2K{line}");
         self.dirty = true;

@@ -168,7 +168,7 @@ impl Random {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() as u128 * limit as u128 >> 64) as usize
+        ((self.next() as u128 * limit as u128) >> 64) as usize
     }
 }
 
