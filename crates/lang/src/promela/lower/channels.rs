@@ -9,7 +9,7 @@
 use super::points::{Holder, Set};
 use super::value::Draft;
 use super::{Frame, Lowering};
-use crate::promela::ast::{Access, Base, Init, Place as Named, Root};
+use crate::promela::ast::{Access, Base, Init, Place as Named};
 use plimsoll_ir::{BinOp, Expr, Narrow, Place, ProcessId, Scalar, Stmt, Type, VarId};
 
 /// Channels of one shape.
@@ -71,7 +71,7 @@ impl Lowering<'_> {
         if variable.base != Base::Chan {
             return false;
         }
-        let holder: Holder = (proctype, number);
+        let holder = Holder::variable(proctype, number);
         if matches!(variable.init, Init::Channel(_)) {
             return !self.points.is_written(&holder);
         }
@@ -80,9 +80,8 @@ impl Lowering<'_> {
 
     /// The one global channel that a plain variable can hold.
     fn only_channel(&self, holder: &Holder) -> Option<usize> {
-        let variable = self.variable(holder.0, holder.1);
-        let place = Named { root: root_of(holder), path: Vec::new(), base: Base::Chan, len: None };
-        let set = self.points.of_place(&place, holder.0.unwrap_or(0));
+        let variable = self.variable(holder.proctype, holder.variable);
+        let set = self.points.of_holder(holder);
         match (variable.len, set.null, set.origins.len(), set.origins.first()) {
             (None, false, 1, Some(&origin)) if self.points.origins[origin].proctype.is_none() => Some(origin),
             _ => None,
@@ -136,17 +135,12 @@ impl Lowering<'_> {
     /// Is the origin reached other than by the name it was declared with?
     fn indirect_origins(&self) -> Vec<bool> {
         let mut out = vec![false; self.points.origins.len()];
-        let globals = (0..self.program.globals.len()).map(|number| (None, number));
-        let locals = self.program.proctypes.iter().enumerate();
-        let locals = locals.flat_map(|(proctype, def)| (0..def.locals.len()).map(move |local| (Some(proctype), local)));
-        for holder in globals.chain(locals) {
-            let variable = self.variable(holder.0, holder.1);
-            let plain = self.is_constant_channel(holder.0, holder.1) && variable.len.is_none();
-            if plain {
+        for (holder, set) in self.points.all() {
+            let variable = self.variable(holder.proctype, holder.variable);
+            if variable.len.is_none() && self.is_constant_channel(holder.proctype, holder.variable) {
                 continue;
             }
-            let place = Named { root: root_of(&holder), path: Vec::new(), base: Base::Chan, len: None };
-            for origin in self.points.of_place(&place, holder.0.unwrap_or(0)).origins {
+            for &origin in &set.origins {
                 out[origin] = true;
             }
         }
@@ -223,17 +217,14 @@ impl Lowering<'_> {
 
     /// The number of the channel that a place holds.
     pub fn channel_id(&mut self, place: &Named, frame: Frame, draft: &mut Draft) -> Expr {
-        let holder = match place.root {
-            Root::Global(number) => (None, number),
-            Root::Local(number) => (Some(frame.proctype), number),
-        };
-        if !self.is_constant_channel(holder.0, holder.1) {
+        let holder = Holder::of(place, frame.proctype);
+        if !self.is_constant_channel(holder.proctype, holder.variable) {
             return Expr::read(self.place(place, frame, draft));
         }
         if let Some(origin) = self.only_channel(&holder) {
             return Expr::Const(self.instance(origin, None).map_or(0, |channel| channel.id));
         }
-        let ids = self.declared_channels(holder.0, holder.1, frame.slot);
+        let ids = self.declared_channels(holder.proctype, holder.variable, frame.slot);
         match place.path.as_slice() {
             [Access::Index(index)] => {
                 let index = self.value(index, frame, draft).expr;
@@ -311,13 +302,6 @@ impl Lowering<'_> {
         scalar_places(&self.types.variable(self.program, variable), to, &mut places);
         let declared = self.declared_channels(proctype, number, slot);
         declared.into_iter().map(|(scalar, id)| Stmt::assign(places[scalar].clone(), id, Narrow::Wrap)).collect()
-    }
-}
-
-fn root_of(holder: &Holder) -> Root {
-    match holder.0 {
-        Some(_) => Root::Local(holder.1),
-        None => Root::Global(holder.1),
     }
 }
 

@@ -76,9 +76,11 @@ impl<'a> Lowering<'a> {
             if Some(receiver.spot.slot) == frame.slot {
                 continue;
             }
-            let mut draft = Draft::default();
-            if let Some(meeting) = self.meeting(channel, args, frame, receiver, &mut draft) {
-                each(self, meeting, draft);
+            for family in 0..self.families.len() {
+                let mut draft = Draft::default();
+                if let Some(meeting) = self.meeting(channel, args, frame, receiver, family, &mut draft) {
+                    each(self, meeting, draft);
+                }
             }
         }
     }
@@ -89,25 +91,29 @@ impl<'a> Lowering<'a> {
         args: &[Source],
         frame: Frame,
         receiver: Receiver<'a>,
+        family: usize,
         draft: &mut Draft,
     ) -> Option<Meeting<'a>> {
+        if self.families[family].capacity > 0 {
+            return None;
+        }
         let other = Frame { slot: Some(receiver.spot.slot), proctype: receiver.spot.proctype };
         let mine = self.targets(channel, frame, draft).list;
         let theirs = self.targets(receiver.channel, other, draft).list;
         let mut prelude = draft.take_code();
         let mut terms = Vec::new();
-        let mut family = None;
         for (one, two) in mine.iter().flat_map(|one| theirs.iter().map(move |two| (one, two))) {
-            if one.store.is_none() && two.store.is_none() && one.family == two.family && overlap(one, two) {
+            if one.family == family && two.family == family && overlap(one, two) {
                 let same = match (&one.id, &two.id) {
                     (Expr::Const(_), Expr::Const(_)) => Expr::TRUE,
                     (one, two) => Expr::equal(one.clone(), two.clone()),
                 };
                 terms.push(both(one.when.clone(), same));
-                family = Some(one.family);
             }
         }
-        let family = family?;
+        if terms.is_empty() {
+            return None;
+        }
         let same = balanced(BinOp::Or, terms);
         let fields = self.families[family].fields.clone();
         if args.len() != fields.len() || receiver.args.len() != fields.len() {
@@ -150,19 +156,34 @@ impl<'a> Lowering<'a> {
             if Some(receiver.spot.slot) == frame.slot {
                 continue;
             }
-            let code = draft.take_code();
-            let meeting = self.meeting(channel, args, frame, receiver, draft);
-            draft.code = code;
-            let Some(meeting) = meeting else { continue };
-            draft.code.extend(meeting.prelude);
-            let spot = receiver.spot;
-            let location = self.slots[spot.slot].location(spot.proctype, spot.location);
-            let mut guard = vec![self.stands_at(spot.slot, &[location]), meeting.guard];
-            guard.extend(self.provided(Frame { slot: Some(spot.slot), proctype: spot.proctype }, draft));
-            guard.retain(|term| *term != Expr::TRUE);
-            terms.push(balanced(BinOp::And, guard));
+            terms.extend(
+                (0..self.families.len())
+                    .filter_map(|family| self.can_meet_now(channel, args, frame, receiver, family, draft)),
+            );
         }
         terms
+    }
+
+    fn can_meet_now(
+        &mut self,
+        channel: &Named,
+        args: &[Source],
+        frame: Frame,
+        receiver: Receiver<'a>,
+        family: usize,
+        draft: &mut Draft,
+    ) -> Option<Expr> {
+        let code = draft.take_code();
+        let meeting = self.meeting(channel, args, frame, receiver, family, draft);
+        draft.code = code;
+        let meeting = meeting?;
+        draft.code.extend(meeting.prelude);
+        let spot = receiver.spot;
+        let location = self.slots[spot.slot].location(spot.proctype, spot.location);
+        let mut guard = vec![self.stands_at(spot.slot, &[location]), meeting.guard];
+        guard.extend(self.provided(Frame { slot: Some(spot.slot), proctype: spot.proctype }, draft));
+        guard.retain(|term| *term != Expr::TRUE);
+        Some(balanced(BinOp::And, guard))
     }
 
     pub fn receiver_transition(&self, receiver: &Receiver) -> Transition<'a> {
