@@ -10,6 +10,7 @@ pub mod diagnostic;
 pub mod dve;
 mod file;
 pub mod murphi;
+pub mod promela;
 
 pub use aut::{AutWriter, Lts};
 pub use diagnostic::{Diagnostic, Severity, Source, Span};
@@ -65,6 +66,7 @@ pub struct Options {
     /// Leaves out the property process of a model with an LTL property, instead of refusing it.
     pub ignore_property: bool,
     pub murphi: murphi::Options,
+    pub promela: promela::Options,
 }
 
 /// A model, ready to be checked.
@@ -88,6 +90,7 @@ pub enum LoadedModel {
 pub enum Symbols {
     Dve(Box<dve::Symbols>),
     Murphi(Box<murphi::Symbols>),
+    Promela(Box<promela::Promela>),
 }
 
 impl Loaded {
@@ -96,6 +99,7 @@ impl Loaded {
         match &self.model {
             LoadedModel::System { symbols: Symbols::Dve(symbols), .. } => dve::property(symbols, text, kind),
             LoadedModel::System { symbols: Symbols::Murphi(symbols), .. } => murphi::property(symbols, text, kind),
+            LoadedModel::System { symbols: Symbols::Promela(model), .. } => model.property(text, kind),
             LoadedModel::Graph(_) => Err(vec![Diagnostic::general("a graph has no variables to speak about")]),
         }
     }
@@ -135,7 +139,9 @@ pub fn load_text(source: Source, language: Language, options: &Options) -> Resul
         Language::Murphi => murphi::load(&source, &options.murphi).map(|(system, symbols, warnings)| {
             (LoadedModel::System { system, symbols: Symbols::Murphi(Box::new(symbols)) }, warnings)
         }),
-        Language::Promela => return Err(LoadError::Unsupported { name: source.name, language }),
+        Language::Promela => promela::load(&source, options).map(|(system, model, warnings)| {
+            (LoadedModel::System { system, symbols: Symbols::Promela(Box::new(model)) }, warnings)
+        }),
     };
     match result {
         Ok((model, warnings)) => Ok(Loaded { source, language, model, warnings }),
