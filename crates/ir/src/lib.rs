@@ -12,6 +12,7 @@ pub mod layout;
 pub mod passes;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
+pub mod symmetry;
 pub mod system;
 pub mod text;
 pub mod types;
@@ -22,6 +23,7 @@ pub use effects::Effects;
 pub use expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
 pub use instances::Instances;
 pub use layout::{Address, Layout, Slot, Stride};
+pub use symmetry::Symmetry;
 pub use system::{
     Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind, System,
     TempId, Var, VarId,

@@ -94,6 +94,14 @@ pub enum Symbols {
 }
 
 impl Loaded {
+    /// The symmetry that the model declares, if it does.
+    pub fn symmetry(&self) -> Option<&plimsoll_ir::Symmetry> {
+        match &self.model {
+            LoadedModel::System { symbols: Symbols::Murphi(symbols), .. } => Some(symbols.symmetry()),
+            _ => None,
+        }
+    }
+
     /// Parses an expression in the language of the model as a property, for example for `--find`.
     pub fn property(&self, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
         match &self.model {

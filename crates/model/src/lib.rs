@@ -10,12 +10,14 @@ pub mod jit;
 mod order;
 pub mod show;
 pub mod successors;
+pub mod symmetry;
 
 pub use graph::Graph;
 pub use interp::{Explanation, Interp, Problem};
 pub use jit::Jit;
 pub use show::{Describe, Show, StepText};
 pub use successors::{Step, Successors};
+pub use symmetry::Symmetric;
 
 /// A transition system whose states are vectors of 32-bit words.
 ///

@@ -24,10 +24,10 @@ mod value;
 
 use super::ast::{Expr, Item, Program};
 use super::types::{TypeId, Types};
-use super::{Dialect, Options};
+use super::{Dialect, Options, symmetric};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span};
 use code::Code;
-use plimsoll_ir::{Deadlock, Property, PropertyKind, System};
+use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System};
 use rule::Claim;
 use scope::Scopes;
 
@@ -69,17 +69,18 @@ pub struct Lowerer<'a> {
     constants_used: Vec<bool>,
 }
 
-/// Translates a model; errors are in `diagnostics`.
+/// Translates a model and finds its symmetry; errors are in `diagnostics`.
 pub fn program(
     text: &str,
     name: &str,
     program: &Program,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<System> {
+) -> Lowered<(System, Symmetry)> {
     let mut lowerer = Lowerer::new(text, name, options, diagnostics);
     lowerer.items(program)?;
-    Ok(lowerer.system)
+    let symmetry = symmetric::of(&lowerer.types, &lowerer.var_types);
+    Ok((lowerer.system, symmetry))
 }
 
 /// Translates an expression over the names of a model into a property.

@@ -7,10 +7,11 @@ mod ast;
 mod lexer;
 mod lower;
 mod parser;
+mod symmetric;
 mod types;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
-use plimsoll_ir::{Property, PropertyKind, System};
+use plimsoll_ir::{Property, PropertyKind, Symmetry, System};
 
 /// Whose meaning counts where the tools differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -34,6 +35,14 @@ pub struct Options {
 pub struct Symbols {
     text: String,
     options: Options,
+    symmetry: Symmetry,
+}
+
+impl Symbols {
+    /// Which values of the model are interchangeable, by its scalarsets.
+    pub fn symmetry(&self) -> &Symmetry {
+        &self.symmetry
+    }
 }
 
 /// Translates a model; also returns its names and the warnings.
@@ -43,14 +52,14 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     if diagnostics.error_count() > 0 {
         return Err(finished(diagnostics));
     }
-    let Ok(system) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics) else {
+    let Ok((system, symmetry)) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics) else {
         return Err(finished(diagnostics));
     };
     let warnings = diagnostics.finish()?;
     if let Err(flaws) = plimsoll_ir::verify(&system) {
         return Err(flaws.iter().map(|flaw| Diagnostic::general(flaw.to_string())).collect());
     }
-    Ok((system, Symbols { text: source.text.clone(), options: options.clone() }, warnings))
+    Ok((system, Symbols { text: source.text.clone(), options: options.clone(), symmetry }, warnings))
 }
 
 /// Reads an expression over the global names of a model.
