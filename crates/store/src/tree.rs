@@ -15,6 +15,8 @@ use crate::roots::Full;
 const GROUP: usize = 4;
 /// With this many nodes or more, most of them are the same in one state and the next.
 const REPEATING_NODES: usize = 5;
+/// A table this small stays in the processor's caches by itself.
+const NEAR_BYTES: usize = 512 << 10;
 
 /// Where a node finds its words: in the state, or among the numbers of two earlier nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,18 +98,17 @@ impl Tree {
             let repeating = self.sources.len() >= REPEATING_NODES;
             match *source {
                 Source::Words { first, count: group } => {
-                    let vectors = states.chunks_exact(self.width).map(|state| &state[first..]);
+                    let word = |state: usize, index: usize| states[state * self.width + first + index];
                     match group {
-                        1 => number_all(table, repeating, vectors.map(|v| [v[0]]), hashes, out)?,
-                        2 => number_all(table, repeating, vectors.map(|v| [v[0], v[1]]), hashes, out)?,
-                        3 => number_all(table, repeating, vectors.map(|v| [v[0], v[1], v[2]]), hashes, out)?,
-                        _ => number_all(table, repeating, vectors.map(|v| [v[0], v[1], v[2], v[3]]), hashes, out)?,
+                        1 => number_all(table, repeating, |i| [word(i, 0)], hashes, out)?,
+                        2 => number_all(table, repeating, |i| [0, 1].map(|index| word(i, index)), hashes, out)?,
+                        3 => number_all(table, repeating, |i| [0, 1, 2].map(|index| word(i, index)), hashes, out)?,
+                        _ => number_all(table, repeating, |i| [0, 1, 2, 3].map(|index| word(i, index)), hashes, out)?,
                     }
                 }
                 Source::Nodes { left, right } => {
-                    let lefts = done[left * count..][..count].iter();
-                    let pairs = lefts.zip(&done[right * count..][..count]).map(|(&left, &right)| [left, right]);
-                    number_all(table, repeating, pairs, hashes, out)?;
+                    let (lefts, rights) = (&done[left * count..][..count], &done[right * count..][..count]);
+                    number_all(table, repeating, |i| [lefts[i], rights[i]], hashes, out)?;
                 }
             }
         }
@@ -122,42 +123,33 @@ fn pair(left: u32, right: u32) -> u64 {
     (left as u64) << 32 | right as u64
 }
 
-/// Numbers a block of vectors: first all hashes, asking for the lines they need, then all lookups. Where
+/// Numbers a block of vectors. In a large table first all are hashed, asking for the lines they need. Where
 /// vectors are `repeating`, one equal to the one before is not looked up again.
 #[inline(always)]
 fn number_all<const N: usize>(
     table: &Intern,
     repeating: bool,
-    vectors: impl Iterator<Item = [u32; N]> + Clone,
+    vector: impl Fn(usize) -> [u32; N],
     hashes: &mut [u64],
     out: &mut [u32],
 ) -> Result<(), Full> {
-    if !repeating {
-        for (hash, vector) in hashes.iter_mut().zip(vectors.clone()) {
-            *hash = hash::words(&vector);
+    let near = table.bytes() <= NEAR_BYTES;
+    if !near {
+        for (index, hash) in hashes.iter_mut().enumerate() {
+            let vector_here = vector(index);
+            *hash = hash::words(&vector_here);
             table.prefetch(*hash);
         }
-        for ((vector, &hash), out) in vectors.zip(hashes.iter()).zip(out) {
-            *out = table.intern(&vector, hash)?.0;
-        }
-        return Ok(());
     }
-    let (mut last, mut last_hash, mut last_number) = (None, 0, 0);
-    for (hash, vector) in hashes.iter_mut().zip(vectors.clone()) {
-        if last != Some(vector) {
-            last_hash = hash::words(&vector);
-            table.prefetch(last_hash);
-            last = Some(vector);
+    let (mut last, mut last_number) = ([0; N], u32::MAX);
+    for index in 0..out.len() {
+        let here = vector(index);
+        if !(repeating && last_number != u32::MAX && here == last) {
+            let hash = if near { hash::words(&here) } else { hashes[index] };
+            last_number = table.intern(&here, hash)?.0;
+            last = here;
         }
-        *hash = last_hash;
-    }
-    last = None;
-    for ((vector, &hash), out) in vectors.zip(hashes.iter()).zip(out) {
-        if last != Some(vector) {
-            last_number = table.intern(&vector, hash)?.0;
-            last = Some(vector);
-        }
-        *out = last_number;
+        out[index] = last_number;
     }
     Ok(())
 }
