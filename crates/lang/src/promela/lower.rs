@@ -7,6 +7,7 @@
 
 mod birth;
 mod channels;
+mod claim;
 pub mod config;
 mod dstep;
 mod effect;
@@ -21,6 +22,7 @@ use super::ast::{Expr as Source, Program, StmtKind, walk_statements};
 use super::flow::{self, Automaton};
 use super::lexer::Site;
 use channels::{Channel, Family, Row};
+use claim::Claim;
 use config::Configuration;
 use plimsoll_ir::{BinOp, Deadlock, EnumId, Enumeration, Expr, Faults, Property, PropertyKind, Scalar, System, VarId};
 use points::Points;
@@ -53,6 +55,7 @@ struct Lowering<'a> {
     families: Vec<Family>,
     rows: Vec<Row>,
     receivers: Vec<Receiver<'a>>,
+    claim: Option<Claim<'a>>,
     exclusive: Option<VarId>,
     last: Option<VarId>,
     /// Where messages belong.
@@ -69,7 +72,11 @@ pub fn lower(program: &Program, config: &Configuration, name: &str) -> Result<Sy
     lowering.add_start();
     lowering.add_commands();
     lowering.system.faults = Faults::Vanish;
-    lowering.system.deadlock = Deadlock::Stuck { accepted: Some(lowering.accepted()) };
+    lowering.system.deadlock = match program.never {
+        Some(_) => Deadlock::Never,
+        None => Deadlock::Stuck { accepted: Some(lowering.accepted()) },
+    };
+    lowering.join_claim();
     if lowering.errors.is_empty() { Ok(lowering.system) } else { Err(lowering.errors) }
 }
 
@@ -116,12 +123,16 @@ impl<'a> Lowering<'a> {
             families: Vec::new(),
             rows: Vec::new(),
             receivers: Vec::new(),
+            claim: None,
             exclusive: None,
             last: None,
             site: Site::default(),
             errors,
         };
         lowering.declare();
+        if let Some(never) = &program.never {
+            lowering.add_claim(never, flow::automaton(never, &[], true)?);
+        }
         Ok(lowering)
     }
 

@@ -34,7 +34,11 @@ pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promel
     let mut diagnostics = Diagnostics::default();
     let read = |path: &Path| std::fs::read_to_string(path);
     let input = cpp::preprocess(source, &options.promela.defines, &read, &mut diagnostics);
-    let program = parser::parse(input, &mut diagnostics);
+    let mut program = parser::parse(input, &mut diagnostics);
+    if options.ignore_property {
+        (program.never, program.ltl, program.traces) = (None, Vec::new(), Vec::new());
+    }
+    refuse_liveness(&program, &mut diagnostics);
     if diagnostics.error_count() > 0 {
         return Err(diagnostics.finish().err().unwrap_or_default());
     }
@@ -46,6 +50,28 @@ pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promel
             errors.into_iter().for_each(|error| diagnostics.push(error));
             Err(diagnostics.finish().err().unwrap_or_default())
         }
+    }
+}
+
+/// Says what cannot be checked, rather than leave it out in silence.
+fn refuse_liveness(program: &ast::Program, diagnostics: &mut Diagnostics) {
+    let ignore = "the model can be checked without it if properties are ignored";
+    for (name, site) in &program.ltl {
+        let message = format!("ltl formula {name}: liveness is not supported yet");
+        diagnostics.push(Diagnostic::error(message.replace("  ", " "), site.span).note(ignore));
+    }
+    for site in &program.traces {
+        let message = "trace and notrace assertions are not supported yet";
+        diagnostics.push(Diagnostic::error(message, site.span).note(ignore));
+    }
+    let Some(never) = &program.never else { return };
+    let mut accepts = false;
+    ast::walk_statements(&never.body, &mut |stmt| {
+        accepts |= stmt.labels.iter().any(|label| label.name.starts_with("accept"));
+    });
+    if accepts {
+        let message = "acceptance cycles of the never claim are not checked yet, only whether it reaches its end";
+        diagnostics.push(Diagnostic::warning(message, never.site.span));
     }
 }
 

@@ -158,6 +158,8 @@ impl Parser<'_> {
     pub fn check_channel(&mut self, place: &Place, name: &Token) {
         if place.base != Base::Chan {
             self.error(format!("{} is not a channel", name.text), name.site);
+        } else if place.len.is_some() {
+            self.error(format!("an index is missing: {} is an array", name.text), name.site);
         }
     }
 
