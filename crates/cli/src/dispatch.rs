@@ -4,7 +4,7 @@ use crate::executor::Executor;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Outcome, Stats, Verdict, Why, bfs, dfs};
+use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
 use plimsoll_store::budget::Entry;
 use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
 use std::io;
@@ -68,11 +68,26 @@ fn depth_first<M: Model + ?Sized>(
     control: &mut Control,
 ) -> Result<Searched, Why> {
     let mut store = store(model, plan, budget)?;
-    let mut stack = Stack::new(model.width(), budget.grant("stack", plan.stack_bytes));
-    let outcome = dfs(model, &mut store, &mut stack, control);
+    let words = item_words(model.width(), &store);
+    let mut stack = Stack::new(words, budget.grant("stack", plan.stack_bytes));
+    let outcome = match plan.strategy_parts.sleep {
+        true => {
+            let mut sleep = Sleep::new(&budget.grant("sleep sets", plan.stack_bytes));
+            sleeping_dfs(model, &mut store, &mut stack, &mut sleep, control)
+        }
+        false => dfs(model, &mut store, &mut stack, control),
+    };
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: Vec::new() })
 }
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
-    Chain::new(plan.codec, model.width(), &budget.grant("store", plan.store_bytes)).map_err(|Full| Why::Memory)
+    let grant = budget.grant("store", plan.store_bytes);
+    let store = match &plan.strategy_parts.cache {
+        None => Chain::new(plan.codec, model.width(), &grant),
+        Some(spec) => {
+            let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
+            Chain::with_cache(plan.codec, model.width(), spec, capacity, &grant)
+        }
+    };
+    store.map_err(|Full| Why::Memory)
 }

@@ -57,6 +57,7 @@ mod machine;
 mod options;
 mod output;
 mod plan;
+mod presets;
 pub mod program;
 mod progress;
 mod report;
@@ -114,8 +115,9 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
         memory: settings.memory_bytes.map(Size::Bytes),
         disk_bytes: settings.disk_bytes,
         spill_dir: settings.spill_dir.clone(),
-        order: settings.order,
+        order: Some(settings.order),
         store: settings.store,
+        ..Wishes::default()
     };
     let plan = Plan::resolve(&wishes, &Facts::now(model))?;
     let stop = AtomicBool::new(false);

@@ -1,5 +1,6 @@
 //! What can be asked on the command line. Nothing here decides anything; see [`crate::plan`].
 
+use crate::presets::{CacheSize, parse_redundancy};
 use crate::size::{Size, parse_bytes, parse_duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -31,6 +32,9 @@ pub enum Command {
     /// Check every model of a folder and compare the counts with a table
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
+    /// List the strategies of `check --strategy` and what each promises
+    #[command(after_help = STRATEGIES_EXAMPLES)]
+    Strategies,
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -81,6 +85,13 @@ Examples:
   plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus
   plimsoll compare corpus --order both --max-states 1000000 --filter peterson
   plimsoll compare corpus --executor interp --jobs 4";
+
+const STRATEGIES_EXAMPLES: &str = "\
+Examples:
+  plimsoll strategies
+  plimsoll check model.dve --strategy cover --cache-size 20%
+  plimsoll check model.dve --strategy sleep+cache:RND --cache-size 600
+  plimsoll check model.dve --cache 'MFU:25%,LRU:75%' --cache-size 64M";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -152,9 +163,21 @@ pub struct BudgetOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchOptions {
-    /// Breadth first (shortest traces) or depth first
-    #[arg(long, value_enum, default_value_t = Order::Bfs)]
-    pub order: Order,
+    /// Breadth first (shortest traces) or depth first [default: bfs; dfs for caches and sleep sets]
+    #[arg(long, value_enum)]
+    pub order: Option<Order>,
+    /// What is remembered and what is left out: full, cache:LRU, cover, sleep, sleep+cache:RND, ... (see `strategies`)
+    #[arg(long, value_name = "NAME")]
+    pub strategy: Option<String>,
+    /// Forget states when the memory for them is full: a rule, or a chain of them with shares (MFU:25%,LRU:75%)
+    #[arg(long, value_name = "RULES")]
+    pub cache: Option<String>,
+    /// How much a cache holds: states (600), bytes (64M) or a share of the budget (20%) [default: what fits]
+    #[arg(long, value_name = "SIZE")]
+    pub cache_size: Option<CacheSize>,
+    /// Give up when states are visited more often than this on average [default: 6x if the search need not end]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy)]
+    pub redundancy_limit: Option<u64>,
     /// How visited states are held
     #[arg(long, value_enum, default_value_t = StoreName::Auto)]
     pub store: StoreName,
@@ -385,6 +408,8 @@ mod tests {
             "check m n",
             "check m --unknown",
             "compare f --jobs 0",
+            "check m --cache-size 0",
+            "check m --redundancy-limit 0.5x",
             "",
         ] {
             let words = std::iter::once("plimsoll").chain(line.split_whitespace());

@@ -7,6 +7,7 @@
 
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
+use crate::presets::{CacheSize, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
 use plimsoll_model::Model;
 use plimsoll_store::disk::SLOT;
@@ -32,14 +33,23 @@ const FRONTIER_SHARE: u64 = 16;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
 const FRONTIER_CHUNKS: u64 = 4;
 
+/// Part and whole: what a cache may take of the memory it shares with the stack or the frontier.
+const CACHE_SHARE: (u64, u64) = (3, 4);
+/// Tables of a cache take whole pages, large ones huge pages.
+const CACHE_ROUNDING_BYTES: u64 = 8 << 20;
+
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
     pub memory: Option<Size>,
     pub disk_bytes: u64,
     pub spill_dir: Option<PathBuf>,
-    pub order: Order,
+    pub order: Option<Order>,
     pub store: StoreName,
+    pub strategy: Option<String>,
+    pub cache: Option<String>,
+    pub cache_size: Option<CacheSize>,
+    pub redundancy_percent: Option<u64>,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -73,6 +83,13 @@ pub struct Plan {
     pub spill_dir: Option<PathBuf>,
     pub order: String,
     pub store: String,
+    pub strategy: String,
+    /// How many states a cache may hold; 0 if every state is held.
+    pub cache_states: u64,
+    /// Visits per state, in per cent, at which the search is given up.
+    pub redundancy_percent: Option<u64>,
+    #[serde(skip)]
+    pub strategy_parts: Strategy,
     #[serde(skip)]
     pub codec: Codec,
     #[serde(skip)]
@@ -82,12 +99,20 @@ pub struct Plan {
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanError {
-    TooSmall { given_bytes: u64, least_bytes: u64 },
+    TooSmall {
+        given_bytes: u64,
+        least_bytes: u64,
+    },
+    /// The strategy makes no sense, or not with these options.
+    Strategy(String),
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let PlanError::TooSmall { given_bytes, least_bytes } = self;
+        let (given_bytes, least_bytes) = match self {
+            PlanError::TooSmall { given_bytes, least_bytes } => (given_bytes, least_bytes),
+            PlanError::Strategy(message) => return f.write_str(message),
+        };
         // What is resident differs a little from run to run, and the advice must hold in the next one.
         let (given, least) = (show_bytes(*given_bytes), (least_bytes.saturating_add(JITTER_BYTES)).div_ceil(1 << 20));
         write!(f, "{given} of memory is too small for this model: at least {least} MiB are needed (--memory {least}M)")
@@ -127,13 +152,18 @@ impl Plan {
     /// Divides the budget, or says how much is needed at least.
     pub fn resolve(wishes: &Wishes, facts: &Facts) -> Result<Plan, PlanError> {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
+        let strategy = Strategy::parse(wishes.strategy.as_deref(), wishes.cache.as_deref(), wishes.order)
+            .map_err(PlanError::Strategy)?;
         let codec = match wishes.store {
             StoreName::Plain => Codec::Plain,
+            // Nodes of forgotten states would stay in a tree.
+            StoreName::Auto if strategy.cache.is_some() => Codec::Plain,
             StoreName::Auto | StoreName::Tree => Codec::Tree,
         };
+        let order = strategy.order;
         let buffers = facts.buffer_bytes();
         let fixed = facts.resident_bytes.saturating_add(buffers).saturating_add(HEADROOM_BYTES);
-        let least_pool = least_pool(codec, wishes.order, facts);
+        let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
@@ -154,18 +184,23 @@ impl Plan {
             stack_bytes: 0,
             disk_bytes: wishes.disk_bytes,
             spill_dir: None,
-            order: name_of(wishes.order),
+            order: name_of(order),
             store: format!("{codec:?}").to_lowercase(),
+            strategy: strategy.name(),
+            cache_states: 0,
+            redundancy_percent: wishes.redundancy_percent,
             codec,
-            search: wishes.order,
+            search: order,
+            strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
+        plan.size_cache(wishes, facts)?;
         Ok(plan)
     }
 
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {
         let pool = self.pool_bytes;
-        match wishes.order {
+        match self.search {
             Order::Dfs => self.stack_bytes = pool,
             Order::Bfs if wishes.disk_bytes == 0 => {
                 self.frontier_bytes = pool;
@@ -179,6 +214,46 @@ impl Plan {
                 self.spill_dir = Some(wishes.spill_dir.clone().unwrap_or_else(std::env::temp_dir));
             }
         }
+    }
+}
+
+impl Plan {
+    /// How many states a cache holds, and in how many bytes.
+    fn size_cache(&mut self, wishes: &Wishes, facts: &Facts) -> Result<(), PlanError> {
+        let strategy = &self.strategy_parts;
+        if !strategy.ends() {
+            self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
+        }
+        if strategy.cache.is_none() {
+            if wishes.cache_size.is_some() {
+                let message = "--cache-size needs a cache: --cache LRU, or --strategy cover, sleep, ...";
+                return Err(PlanError::Strategy(message.into()));
+            }
+            return Ok(());
+        }
+        // Without disk the stack or the frontier is in memory too.
+        let most =
+            if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
+        let per_state = Chain::bytes_per_cached(self.codec, facts.width as usize) as u64;
+        let states = match wishes.cache_size {
+            None => most / per_state,
+            Some(CacheSize::States(states)) => states,
+            Some(CacheSize::Bytes(bytes)) => bytes / per_state,
+            Some(CacheSize::Percent(percent)) => (self.pool_bytes as f64 * percent / 100.0) as u64 / per_state,
+        };
+        let bytes = states.saturating_mul(per_state);
+        if states == 0 || bytes > most {
+            let (bytes, most) = (show_bytes(bytes.max(per_state)), show_bytes(most));
+            return Err(PlanError::Strategy(format!(
+                "a cache of {states} states needs {bytes}, and there is room for {most}: \
+                 --cache-size takes states (600), bytes (64M) or a share (20%), --memory gives more"
+            )));
+        }
+        self.cache_states = states;
+        if self.codec == Codec::Plain {
+            self.store_bytes = bytes.saturating_add(CACHE_ROUNDING_BYTES).min(self.store_bytes);
+        }
+        Ok(())
     }
 }
 
@@ -205,7 +280,7 @@ mod tests {
     const FACTS: Facts = Facts { width: 6, most_successors: 20, resident_bytes: 8 << 20 };
 
     fn plan(memory: u64, disk_bytes: u64, order: Order) -> Result<Plan, PlanError> {
-        let wishes = Wishes { memory: Some(Size::Bytes(memory)), disk_bytes, order, ..Wishes::default() };
+        let wishes = Wishes { memory: Some(Size::Bytes(memory)), disk_bytes, order: Some(order), ..Wishes::default() };
         Plan::resolve(&wishes, &FACTS)
     }
 

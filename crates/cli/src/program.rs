@@ -41,6 +41,7 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             interrupt::listen();
             commands::compare::run(&options, out)
         }
+        Command::Strategies => Ok(commands::strategies::run(out)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Options::command(), "plimsoll", &mut script);

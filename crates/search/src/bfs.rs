@@ -3,12 +3,16 @@
 //! A block of states is expanded into one buffer, the buffer is inserted into the store at once (which
 //! hashes all, prefetches all, then probes all), and what is fresh goes to the queue and to the step log.
 //! States are numbered in the order they are found, which is also the order they are expanded in.
+//!
+//! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
+//! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
+//! the model, and remain shortest: a state is still found on its own level first.
 
 use crate::control::{Control, Stats};
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Conventions, Model, Step, Successors};
-use plimsoll_store::{Chain, Full, Queue, QueueError, Scratch, SpillError, StepLog};
+use plimsoll_store::{Block, Chain, Full, Queue, QueueError, Scratch, SpillError, StepLog};
 
 /// Successors aimed at per block: enough to hide memory latency, few enough to stay in the caches.
 const BLOCK_SUCCESSORS: usize = 1024;
@@ -32,6 +36,8 @@ pub fn bfs<M: Model + ?Sized>(
         stats: Stats::default(),
         out: Successors::new(width),
         firsts: Vec::new(),
+        skip: Vec::new(),
+        kinds: Vec::new(),
         fresh: Vec::new(),
         scratch: Scratch::default(),
         initial_states: 0,
@@ -43,6 +49,7 @@ pub fn bfs<M: Model + ?Sized>(
     let complete = matches!(end, End::Done);
     let verdict = search.verdict(end);
     search.stats.frontier = search.queue.len();
+    search.stats.look_at(search.store);
     (search.control.watch)(&search.stats);
     Outcome { verdict, stats: search.stats, complete }
 }
@@ -68,6 +75,10 @@ struct Bfs<'a, 'c, M: ?Sized> {
     out: Successors,
     /// For each state of the block, its first successor in `out`; one more at the end.
     firsts: Vec<u32>,
+    /// Positions in `out` of steps that lead nowhere.
+    skip: Vec<u32>,
+    /// What kind of step led to each successor, if the store wants to know.
+    kinds: Vec<u8>,
     fresh: Vec<u32>,
     scratch: Scratch,
     initial_states: u64,
@@ -105,7 +116,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
             }
             let mut left = self.queue.len();
             while left > 0 {
-                if let Some(why) = self.control.must_end(block, &self.stats) {
+                if let Some(why) = self.control.must_end(block, &mut self.stats, self.store) {
                     return End::Out(why);
                 }
                 block = block.wrapping_add(1);
@@ -133,9 +144,10 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
         self.note_flags(0, None);
         let positions = keep_sound_starts(&mut self.out);
         self.firsts[1] = self.out.len() as u32;
-        self.insert(0, Some(&positions))?;
+        let done = self.insert(&[], 0, Some(&positions));
+        // Paths end at the initial states, also if not all of them found room.
         self.initial_states = self.log.len();
-        Ok(())
+        done
     }
 
     /// A violation on a shorter path than any found from `level` on?
@@ -164,7 +176,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
         self.firsts.push(self.out.len() as u32);
         self.stats.transitions += self.out.len() as u64;
         self.note_flags(level + 1, Some(parents));
-        self.insert(level + 1, None)?;
+        self.insert(parents, level + 1, None)?;
         self.expanded += (parents.len() / width) as u64;
         Ok(())
     }
@@ -181,6 +193,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
     /// Looks for steps that went wrong. Their places in the block are given the state they were taken in,
     /// which is known, so that the block can be inserted as it is.
     fn note_flags(&mut self, depth: u32, parents: Option<&[u32]>) {
+        self.skip.clear();
         if self.out.steps().iter().fold(0, |all, &step| all | step) < Step::LIMIT {
             return;
         }
@@ -205,6 +218,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
                 }
                 if let (true, Some(parents)) = (step.is_fault(), parents) {
                     self.out.state_mut(position as usize).copy_from_slice(&parents[parent * width..][..width]);
+                    self.skip.push(position);
                 }
                 if self.control.ask.errors {
                     let number = self.expanded + parent as u64;
@@ -214,14 +228,21 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
         }
     }
 
-    /// Inserts the block; what is fresh is logged, queued and checked. For initial states `starts` gives their
-    /// positions.
-    fn insert(&mut self, depth: u32, starts: Option<&[u32]>) -> Result<(), Why> {
+    /// Inserts the block, the successors of `parents`; what is fresh is logged, queued and checked. For initial states
+    /// `starts` gives their positions.
+    fn insert(&mut self, parents: &[u32], depth: u32, starts: Option<&[u32]>) -> Result<(), Why> {
+        if self.store.wants_kinds() {
+            self.kinds.clear();
+            self.kinds.extend(self.out.iter().map(|(_, step)| self.model.kind(step)));
+        }
+        let (firsts, states, skip, kinds) = (&self.firsts, self.out.states(), &self.skip, &self.kinds);
+        let block = Block { parents, firsts, states, skip, kinds, depth };
         let room = self.store.reserve(self.out.len());
-        let done = room.and_then(|()| self.store.insert(self.out.states(), &mut self.scratch, &mut self.fresh));
+        let done = room.and_then(|()| self.store.insert_block(block, &mut self.scratch, &mut self.fresh));
         if room.is_err() {
             self.fresh.clear();
         }
+        self.stats.matched += (self.out.len() - self.fresh.len() - self.skip.len()) as u64;
         let mut parent = 0;
         for &position in &self.fresh {
             while self.firsts[parent + 1] <= position {

@@ -1,6 +1,7 @@
 //! What is asked of a search, when it must end, and what it counts.
 
 use crate::verdict::Why;
+use plimsoll_store::Chain;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -24,6 +25,9 @@ pub struct Limits {
     pub deadline: Option<Instant>,
     pub states: Option<u64>,
     pub depth: Option<u32>,
+    /// Give up when a store that forgets makes the search visit more states than this many per cent of those
+    /// there are. How many there are is estimated.
+    pub redundancy_percent: Option<u64>,
 }
 
 /// Counts, exact at any time.
@@ -45,6 +49,40 @@ pub struct Stats {
     /// States waiting to be expanded, now and at most.
     pub frontier: u64,
     pub widest_frontier: u64,
+    /// Successors that the store knew.
+    pub matched: u64,
+    /// Known states that were entered again because steps that slept there had to be taken.
+    pub woken: u64,
+    /// States that the store has forgotten. While there is none, every state was visited once.
+    pub forgotten: u64,
+    /// States held by a store that forgets, and how many it can hold; 0 for a store that does not.
+    pub held: u64,
+    pub capacity: u64,
+    /// How many different states were visited: about, once some were forgotten.
+    pub distinct: u64,
+}
+
+impl Stats {
+    /// Asks the store how it is doing.
+    pub(crate) fn look_at(&mut self, store: &Chain) {
+        self.distinct = self.states;
+        if let Some(health) = store.health() {
+            (self.held, self.capacity, self.forgotten) = (health.held, health.capacity, health.forgotten);
+            if health.forgotten > 0 {
+                self.distinct = health.distinct.min(self.states);
+            }
+        }
+    }
+
+    /// Share of successors that the store knew.
+    pub fn matched_share(&self) -> f64 {
+        self.matched as f64 / (self.matched + self.states).max(1) as f64
+    }
+
+    /// Visits per state.
+    pub fn redundancy(&self) -> f64 {
+        self.states as f64 / self.distinct.max(1) as f64
+    }
 }
 
 /// The strings by which a search is held.
@@ -62,14 +100,21 @@ const BLOCKS_PER_LOOK: u32 = 32;
 
 impl Control<'_> {
     /// Must the search end now? Called once per block, number `block`.
-    pub(crate) fn must_end(&mut self, block: u32, stats: &Stats) -> Option<Why> {
+    pub(crate) fn must_end(&mut self, block: u32, stats: &mut Stats, store: &Chain) -> Option<Why> {
         if self.limits.states.is_some_and(|limit| stats.states >= limit) {
             return Some(Why::States);
         }
         if self.stop.load(Ordering::Relaxed) {
             return Some(Why::Interrupted);
         }
+        if let Some(percent) = self.limits.redundancy_percent {
+            stats.look_at(store);
+            if stats.forgotten > 0 && stats.states.saturating_mul(100) > percent.saturating_mul(stats.distinct) {
+                return Some(Why::Redundancy);
+            }
+        }
         if block.is_multiple_of(BLOCKS_PER_LOOK) {
+            stats.look_at(store);
             (self.watch)(stats);
             if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Some(Why::Time);

@@ -1,26 +1,64 @@
 //! Depth-first search: a state is inserted into the store when it is entered, and its successors wait on
 //! the stack. The stack is the trace.
+//!
+//! A store that forgets is told to keep the states on the current path. **Then the search ends and is complete**
+//! (Godefroid et al. 1992; Jard and Jéron 1991): no state occurs twice on a path, so paths are finite, and so
+//! is the tree of all of them; and a state is skipped only if it is held, hence was entered, and all its
+//! successors were or will be. With sleep sets a state on the path may be entered again, but each time fewer
+//! steps sleep there, so paths are finite all the same. A path that fills the store is `Unknown`.
 
 use crate::control::{Control, Stats};
+use crate::sleep::{self, Sleep};
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
-use plimsoll_model::{Conventions, Model, Successors};
-use plimsoll_store::{Chain, Full, Scratch, Stack};
+use plimsoll_model::{Conventions, Model, Step, Successors};
+use plimsoll_store::{Answer, Chain, Full, Note, Place, Scratch, Stack};
 
 /// States entered between two looks at limits.
 const STATES_PER_LOOK: u64 = 256;
 
-/// Searches `model` depth first.
+/// Searches `model` depth first. The stack must have items of [`item_words`].
 pub fn dfs<M: Model + ?Sized>(model: &M, store: &mut Chain, stack: &mut Stack, control: &mut Control) -> Outcome {
+    search(model, store, stack, None, control)
+}
+
+/// Searches `model` depth first with sleep sets, which need a store that keeps notes.
+pub fn sleeping_dfs<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    stack: &mut Stack,
+    sleep: &mut Sleep,
+    control: &mut Control,
+) -> Outcome {
+    assert!(store.is_cache(), "sleep sets are kept with the states");
+    search(model, store, stack, Some(sleep), control)
+}
+
+/// Words per successor on the stack: for a cache its step and position are kept too.
+pub fn item_words(width: usize, store: &Chain) -> usize {
+    if store.is_cache() { Sleep::item_words(width) } else { width }
+}
+
+fn search<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    stack: &mut Stack,
+    sleep: Option<&mut Sleep>,
+    control: &mut Control,
+) -> Outcome {
+    let marked = store.is_cache();
     let mut search = Dfs {
         model,
         store,
         stack,
+        sleep,
+        marked,
         control,
         conventions: model.conventions(),
         stats: Stats::default(),
         out: Successors::new(model.width()),
         fresh: Vec::new(),
+        items: Vec::new(),
         scratch: Scratch::default(),
         starts: Vec::new(),
         violation: None,
@@ -31,6 +69,7 @@ pub fn dfs<M: Model + ?Sized>(model: &M, store: &mut Chain, stack: &mut Stack, c
     let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
     search.stats.frontier = search.stack.depth() as u64;
+    search.stats.look_at(search.store);
     (search.control.watch)(&search.stats);
     Outcome { verdict, stats: search.stats, complete }
 }
@@ -39,11 +78,16 @@ struct Dfs<'a, 'c, M: ?Sized> {
     model: &'a M,
     store: &'a mut Chain,
     stack: &'a mut Stack,
+    sleep: Option<&'a mut Sleep>,
+    /// Items on the stack have a step and a position.
+    marked: bool,
     control: &'a mut Control<'c>,
     conventions: Conventions,
     stats: Stats,
     out: Successors,
     fresh: Vec<u32>,
+    /// The next frame, if items are marked.
+    items: Vec<u32>,
     scratch: Scratch,
     /// The positions of the initial states.
     starts: Vec<u32>,
@@ -55,29 +99,18 @@ struct Dfs<'a, 'c, M: ?Sized> {
 
 impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     fn run(&mut self) -> Result<(), Why> {
-        let mut state = vec![0; self.model.width()];
+        let width = self.model.width();
+        let mut item = vec![0; if self.marked { Sleep::item_words(width) } else { width }];
         self.model.initial(&mut self.out);
         self.note_flags(None);
         self.starts = keep_sound_starts(&mut self.out);
-        self.push()?;
+        self.push(Place::NOWHERE, true)?;
         while self.stack.depth() > 0 {
-            if !self.stack.next(&mut state) {
-                self.stack.pop();
+            if !self.stack.next(&mut item) {
+                self.leave();
                 continue;
             }
-            self.store.reserve(1).map_err(|Full| Why::Memory)?;
-            self.store.insert(&state, &mut self.scratch, &mut self.fresh).map_err(|Full| Why::Memory)?;
-            if self.fresh.is_empty() {
-                continue;
-            }
-            self.stats.states += 1;
-            if self.stats.states.is_multiple_of(STATES_PER_LOOK) || self.control.limits.states.is_some() {
-                let block = (self.stats.states / STATES_PER_LOOK) as u32;
-                if let Some(why) = self.control.must_end(block, &self.stats) {
-                    return Err(why);
-                }
-            }
-            self.enter(&state)?;
+            self.visit(&item[..width], item.get(width).copied())?;
             if self.violation.is_some() && !self.control.ask.keep_going {
                 return Ok(());
             }
@@ -85,8 +118,40 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         Ok(())
     }
 
+    /// The state just taken from the stack, to which `step` led.
+    fn visit(&mut self, state: &[u32], step: Option<u32>) -> Result<(), Why> {
+        let mut note = Note::default();
+        if let Some(step) = step {
+            note.depth = self.stack.depth() as u32 - 1;
+            note.kind = if step == sleep::START { 0 } else { self.model.kind(Step(step)) };
+        }
+        if let Some(sleep) = &mut self.sleep {
+            sleep.descend(self.model, self.stack, state.len());
+        }
+        match self.store.enter(state, note, &mut self.scratch, &mut self.fresh) {
+            Answer::Full => Err(Why::Memory),
+            Answer::New(place) => {
+                if let Some(sleep) = &mut self.sleep {
+                    self.store.retag(place, sleep.keep());
+                }
+                self.stats.states += 1;
+                if self.stats.states.is_multiple_of(STATES_PER_LOOK) || self.control.limits.states.is_some() {
+                    let block = (self.stats.states / STATES_PER_LOOK) as u32;
+                    if let Some(why) = self.control.must_end(block, &mut self.stats, self.store) {
+                        return Err(why);
+                    }
+                }
+                self.enter(state, place)
+            }
+            Answer::Known(place, held) => {
+                self.stats.matched += 1;
+                self.meet(state, place, held)
+            }
+        }
+    }
+
     /// Checks a fresh state and puts its successors on the stack.
-    fn enter(&mut self, state: &[u32]) -> Result<(), Why> {
+    fn enter(&mut self, state: &[u32], place: Place) -> Result<(), Why> {
         let depth = self.stack.depth() as u32 - 1;
         self.stats.depth = self.stats.depth.max(depth);
         if let Some(property) = self.model.violated(state) {
@@ -97,6 +162,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         }
         if self.control.limits.depth.is_some_and(|limit| depth >= limit) {
             self.cut = true;
+            self.store.unpin(place);
             return Ok(());
         }
         self.out.clear();
@@ -109,7 +175,28 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             }
         }
         self.note_flags(Some(state));
-        self.push()
+        self.store.count_successors(place, self.out.len());
+        self.push(place, false)
+    }
+
+    /// A known state: with sleep sets, steps that slept there so far may have to be taken now.
+    fn meet(&mut self, state: &[u32], place: Place, held: Note) -> Result<(), Why> {
+        let Some(sleep) = &mut self.sleep else { return Ok(()) };
+        let Some(both) = sleep.meet(held.mark) else { return Ok(()) };
+        self.store.retag(place, both);
+        self.store.pin(place);
+        self.stats.woken += 1;
+        self.out.clear();
+        self.model.successors(state, &mut self.out);
+        self.items.clear();
+        for (position, (successor, step)) in self.out.iter().enumerate() {
+            if sleep.woken.binary_search(&step.instance()).is_ok() && !step.is_fault() {
+                self.items.extend_from_slice(successor);
+                self.items.extend([step.instance(), position as u32]);
+                self.stats.transitions += 1;
+            }
+        }
+        self.push_items(place)
     }
 
     /// Looks for steps that went wrong. They keep their position and are given the state they were taken in,
@@ -140,13 +227,52 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         }
     }
 
-    fn push(&mut self) -> Result<(), Why> {
-        self.stack.push(self.out.states()).map_err(|Full| Why::Memory)
+    /// Puts the successors of the state at `place` on the stack, except for those that sleep.
+    fn push(&mut self, place: Place, initial: bool) -> Result<(), Why> {
+        if !self.marked {
+            return self.stack.push(self.out.states(), place.number()).map_err(|Full| Why::Memory);
+        }
+        self.items.clear();
+        for (position, (successor, step)) in self.out.iter().enumerate() {
+            let asleep = |sleep: &&mut Sleep| sleep.asleep.binary_search(&step.instance()).is_ok();
+            if step.is_fault() {
+                continue;
+            }
+            if !initial && self.sleep.as_ref().is_some_and(asleep) {
+                self.stats.transitions -= 1;
+                continue;
+            }
+            self.items.extend_from_slice(successor);
+            self.items.extend([if initial { sleep::START } else { step.instance() }, position as u32]);
+        }
+        self.push_items(place)
+    }
+
+    fn push_items(&mut self, place: Place) -> Result<(), Why> {
+        if let Some(sleep) = &mut self.sleep {
+            sleep.push().map_err(|Full| Why::Memory)?;
+        }
+        self.stack.push(&self.items, place.number()).map_err(|Full| Why::Memory)
+    }
+
+    /// All successors of the state on top were tried.
+    fn leave(&mut self) {
+        let place = Place::from_number(self.stack.pop());
+        if place != Place::NOWHERE {
+            self.store.unpin(place);
+        }
+        if let Some(sleep) = &mut self.sleep {
+            sleep.pop();
+        }
     }
 
     fn find(&mut self, what: What, step: Option<u32>) {
         if self.violation.is_none() {
-            let mut positions = self.stack.positions();
+            let word = self.model.width() + 1;
+            let mut positions = match self.marked {
+                true => self.stack.path(|_, item| item[word]),
+                false => self.stack.positions(),
+            };
             if let Some(start) = positions.first_mut() {
                 *start = self.starts[*start as usize];
             }
@@ -159,6 +285,10 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         if self.error_state {
             self.stats.states += 1;
             self.stats.deadlocks += 1;
+        }
+        if !self.marked {
+            // Steps that went wrong led back to the state they were taken in, which was known.
+            self.stats.matched = self.stats.matched.saturating_sub(self.stats.faults);
         }
         match (self.violation.take(), end) {
             (Some(violation), _) => Verdict::Violated(violation),

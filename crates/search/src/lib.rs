@@ -8,11 +8,13 @@
 pub mod bfs;
 pub mod control;
 pub mod dfs;
+pub mod sleep;
 pub mod trace;
 pub mod verdict;
 
 pub use bfs::bfs;
 pub use control::{Ask, Control, Limits, Stats};
-pub use dfs::dfs;
+pub use dfs::{dfs, item_words, sleeping_dfs};
+pub use sleep::Sleep;
 pub use trace::{ReplayError, Replayed, replay};
 pub use verdict::{Outcome, Trace, Verdict, Violation, What, Why};

@@ -7,7 +7,8 @@ use crate::control::Stats;
 pub struct Outcome {
     pub verdict: Verdict,
     pub stats: Stats,
-    /// Every reachable state was visited and expanded, so the counts are those of the model.
+    /// Every reachable state was visited and expanded. If the store forgot none of them, the counts are those of the
+    /// model; otherwise some were counted more than once.
     pub complete: bool,
 }
 
@@ -63,5 +64,7 @@ pub enum Why {
     States,
     /// A depth-first search met its depth limit, so states may have been missed.
     Depth,
+    /// The store forgets so much that the search goes round in circles.
+    Redundancy,
     Interrupted,
 }

@@ -228,11 +228,16 @@ impl Cache {
         self.slots.set_mark(place.0, mark);
     }
 
-    /// The state was expanded and has `successors`.
-    pub fn expanded(&mut self, place: Place, successors: usize) {
+    /// The state has this many successors.
+    pub fn count_successors(&mut self, place: Place, successors: usize) {
         let (visits, _) = self.slots.counts(place.0);
         self.slots.set_counts(place.0, visits, (successors as u32).min(UNKNOWN_DEGREE - 1));
         self.recost(place.0, Event::Expanded);
+    }
+
+    /// The state was expanded and its successors inserted: with `cover` it is open no more.
+    pub fn expanded(&mut self, place: Place, successors: usize) {
+        self.count_successors(place, successors);
         if self.spec.cover {
             self.unpin(place);
         }

@@ -15,7 +15,7 @@ pub mod tree;
 
 pub use budget::{Budget, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule, Spec};
-pub use chain::{Chain, Codec, Scratch, Usage};
+pub use chain::{Block, Chain, Codec, Scratch, Usage};
 pub use disk::{Spill, SpillError};
 pub use log::StepLog;
 

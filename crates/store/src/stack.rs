@@ -5,8 +5,8 @@ use crate::budget::Grant;
 use crate::region::Region;
 use crate::roots::Full;
 
-/// Words before the states of a frame: where the frame below starts (two words), count, cursor.
-const HEADER: usize = 4;
+/// Words before the states of a frame: where the frame below starts (two words), count, cursor, tag.
+const HEADER: usize = 5;
 const GROWTH_PERCENT: usize = 150;
 const FIRST_BYTES: usize = 64 << 10;
 
@@ -35,8 +35,8 @@ impl Stack {
         self.region.bytes()
     }
 
-    /// Puts a frame with `states` (end to end) on top.
-    pub fn push(&mut self, states: &[u32]) -> Result<(), Full> {
+    /// Puts a frame with `states` (end to end) on top. `tag` is whatever the search wants to find again.
+    pub fn push(&mut self, states: &[u32], tag: u32) -> Result<(), Full> {
         let words = HEADER + states.len();
         let needed = (self.top + words) * 4;
         if needed > self.region.bytes() {
@@ -50,6 +50,7 @@ impl Stack {
         frame[1] = (self.frame as u64 >> 32) as u32;
         frame[2] = (states.len() / self.width) as u32;
         frame[3] = 0;
+        frame[4] = tag;
         frame[HEADER..].copy_from_slice(states);
         self.frame = self.top;
         self.top += words;
@@ -70,24 +71,42 @@ impl Stack {
         true
     }
 
-    /// Removes the top frame.
-    pub fn pop(&mut self) {
+    /// The states of the top frame, end to end, and how many were taken.
+    pub fn frame(&mut self) -> (&[u32], usize) {
         assert!(self.depth > 0);
+        let (start, width) = (self.frame, self.width);
+        let words = self.region.words_mut();
+        let (count, cursor) = (words[start + 2] as usize, words[start + 3] as usize);
+        (&words[start + HEADER..][..count * width], cursor)
+    }
+
+    /// Removes the top frame and returns its tag.
+    pub fn pop(&mut self) -> u32 {
+        assert!(self.depth > 0);
+        let tag = self.region.words_mut()[self.frame + 4];
         self.top = self.frame;
         self.frame = self.below(self.frame);
         self.depth -= 1;
+        tag
     }
 
     /// For every frame from the bottom, the position of the state last taken from it.
     pub fn positions(&mut self) -> Vec<u32> {
-        let mut positions = Vec::with_capacity(self.depth);
+        self.path(|position, _| position)
+    }
+
+    /// For every frame from the bottom, something about the state last taken from it and its position.
+    pub fn path(&mut self, about: impl Fn(u32, &[u32]) -> u32) -> Vec<u32> {
+        let mut path = Vec::with_capacity(self.depth);
         let mut frame = self.frame;
         for _ in 0..self.depth {
-            positions.push(self.region.words_mut()[frame + 3] - 1);
+            let words = self.region.words_mut();
+            let position = words[frame + 3] - 1;
+            path.push(about(position, &words[frame + HEADER + position as usize * self.width..][..self.width]));
             frame = self.below(frame);
         }
-        positions.reverse();
-        positions
+        path.reverse();
+        path
     }
 
     fn below(&mut self, frame: usize) -> usize {
@@ -105,14 +124,15 @@ mod tests {
     fn frames_come_back_in_order_with_their_positions() {
         let mut stack = Stack::new(2, Grant::unlimited());
         let mut state = [0; 2];
-        stack.push(&[1, 1, 2, 2, 3, 3]).unwrap();
+        stack.push(&[1, 1, 2, 2, 3, 3], 4).unwrap();
         assert!(stack.next(&mut state) && stack.next(&mut state));
         assert_eq!(state, [2, 2]);
-        stack.push(&[7, 7]).unwrap();
+        stack.push(&[7, 7], 9).unwrap();
         assert!(stack.next(&mut state));
         assert_eq!((state, stack.positions()), ([7, 7], vec![1, 0]));
+        assert_eq!((stack.path(|_, state| state[0]), stack.frame()), (vec![2, 7], (&[7, 7][..], 1)));
         assert!(!stack.next(&mut state));
-        stack.pop();
+        assert_eq!(stack.pop(), 9);
         assert!(stack.next(&mut state) && !stack.next(&mut state));
         assert_eq!((state, stack.depth()), ([3, 3], 1));
     }
@@ -121,7 +141,7 @@ mod tests {
     fn a_small_grant_is_an_answer() {
         let budget = Budget::new(256 << 10);
         let mut stack = Stack::new(1, budget.grant("stack", u64::MAX));
-        let pushed = (0..100_000).take_while(|_| stack.push(&[1, 2, 3]).is_ok()).count();
-        assert!((8_000..10_000).contains(&pushed), "{pushed}");
+        let pushed = (0..100_000).take_while(|_| stack.push(&[1, 2, 3], 0).is_ok()).count();
+        assert!((7_000..10_000).contains(&pushed), "{pushed}");
     }
 }

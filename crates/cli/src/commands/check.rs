@@ -56,7 +56,12 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let loaded = start.elapsed();
     let ask = ask(&options.look_for);
     let deadline = options.budget.time.and_then(|time| start.checked_add(time));
-    let limits = Limits { deadline, states: options.budget.max_states, depth: options.budget.max_depth };
+    let limits = Limits {
+        deadline,
+        states: options.budget.max_states,
+        depth: options.budget.max_depth,
+        redundancy_percent: plan.redundancy_percent,
+    };
     let budget = Budget::new(plan.pool_bytes);
     let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
     let searched = {
@@ -80,6 +85,7 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
     let executor = executor.name();
     let (stats, complete) = (outcome.stats, outcome.complete);
+    notes.extend(report::health_notes(&stats));
     Ok(Report::new(Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes }))
 }
 
@@ -90,6 +96,10 @@ fn wishes(options: &CheckOptions) -> Wishes {
         spill_dir: options.budget.spill_dir.clone(),
         order: options.search.order,
         store: options.search.store,
+        strategy: options.search.strategy.clone(),
+        cache: options.search.cache.clone(),
+        cache_size: options.search.cache_size,
+        redundancy_percent: options.search.redundancy_limit,
     }
 }
 

@@ -5,3 +5,4 @@ pub mod compare;
 pub mod info;
 pub mod replay;
 pub mod simulate;
+pub mod strategies;

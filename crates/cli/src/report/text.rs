@@ -159,10 +159,17 @@ fn numbers(report: &Report, out: &mut String) {
         line("depth", show_count(report.depth.into()));
     }
     line("deadlocks", show_count(report.deadlocks));
+    let successors = (report.matched + report.states).max(1);
+    line("matched", format!("{:.1} %", report.matched as f64 * 100.0 / successors as f64));
+    if report.cache_capacity > 0 {
+        line("cache", format!("{} of {}", show_count(report.cache_states), show_count(report.cache_capacity)));
+    }
     let rare = [
         ("errors", report.faults),
         ("failed assertions", report.failed_assertions),
         ("property hits", report.property_hits),
+        ("states woken", report.woken),
+        ("states forgotten", report.forgotten),
     ];
     for (name, count) in rare.into_iter().filter(|(_, count)| *count > 0) {
         line(name, show_count(count));

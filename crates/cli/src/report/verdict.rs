@@ -87,7 +87,15 @@ fn steps(count: usize) -> String {
 
 fn unknown(why: &Why, stats: &Stats) -> String {
     let what = match why {
+        Why::Memory if stats.capacity > 0 && stats.held >= stats.capacity => format!(
+            "memory: all {} states that the cache holds are on the stack or wait to be expanded (--cache-size, --memory)",
+            show_count(stats.capacity)
+        ),
         Why::Memory => "memory: the budget is used up".to_string(),
+        Why::Redundancy => format!(
+            "redundancy: states were visited {:.1} times each on average (--redundancy-limit); a larger cache would help",
+            stats.redundancy()
+        ),
         Why::Disk(message) => format!("disk: {message}"),
         Why::Time => "time: the limit is reached".into(),
         Why::States => "states: the limit is reached".into(),
