@@ -242,13 +242,6 @@ pub struct Remote {
     pub site: Site,
 }
 
-impl Place {
-    /// Is it a variable itself, without index or field?
-    pub fn is_plain(&self) -> bool {
-        self.path.is_empty() && self.len.is_none()
-    }
-}
-
 impl Expr {
     /// Calls `visit` on this expression and all parts of it, also within places.
     pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Expr)) {

@@ -32,7 +32,6 @@ pub struct Location<'a> {
     pub transitions: Vec<Transition<'a>>,
     /// May the process stay here for ever?
     pub end: bool,
-    pub site: Site,
     pub name: String,
 }
 
@@ -143,7 +142,7 @@ impl<'a> Builder<'a> {
                 None => site.line.to_string(),
             },
         };
-        Location { transitions, end, site, name }
+        Location { transitions, end, name }
     }
 
     /// The transitions of all escapes that may interrupt one of `leaves`, outer escapes first.

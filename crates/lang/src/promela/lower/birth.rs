@@ -29,6 +29,7 @@ impl Lowering<'_> {
     }
 
     fn run(&mut self, run: &Run, frame: Frame, draft: &mut Draft) -> Vec<Stmt> {
+        self.site = run.site;
         let proctype = &self.program.proctypes[run.proctype];
         let mut wanted = Vec::new();
         for param in &proctype.locals[..proctype.params] {

@@ -138,7 +138,7 @@ impl Lowering<'_> {
             }
             let values: Vec<Value> = args.iter().map(|arg| self.value(arg, frame, draft)).collect();
             let mut body = draft.take_code();
-            body.extend(if sorted { self.insert(&target, values, draft) } else { self.append(&target, values, draft) });
+            body.extend(if sorted { self.insert(&target, values, draft) } else { self.append(&target, values) });
             out.push(Variant { guard, prelude: prelude.clone(), body });
         }
         out

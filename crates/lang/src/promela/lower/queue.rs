@@ -121,9 +121,8 @@ impl Lowering<'_> {
     }
 
     /// Appends a message.
-    pub fn append(&mut self, target: &Target, values: Vec<Value>, draft: &mut Draft) -> Vec<Stmt> {
+    pub fn append(&mut self, target: &Target, values: Vec<Value>) -> Vec<Stmt> {
         let len = Expr::read(target.len());
-        let _ = draft;
         let mut out = self.write(target, &len, values);
         out.push(Stmt::assign(target.len(), plus(len, 1), Narrow::Wrap));
         out

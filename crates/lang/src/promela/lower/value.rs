@@ -316,6 +316,7 @@ impl Lowering<'_> {
     }
 
     fn at_label(&mut self, remote: &Remote, frame: Frame, draft: &mut Draft) -> Value {
+        self.site = remote.site;
         let found = self.automata[remote.proctype].labels.iter().find(|(label, _)| label.name == remote.name);
         let Some((_, location)) = found else {
             self.fail(format!(
@@ -341,6 +342,7 @@ impl Lowering<'_> {
     }
 
     fn remote_variable(&mut self, remote: &Remote, frame: Frame, draft: &mut Draft) -> Value {
+        self.site = remote.site;
         let locals = &self.program.proctypes[remote.proctype].locals;
         let Some(local) = locals.iter().position(|local| *local.name == *remote.name) else {
             self.fail(format!(

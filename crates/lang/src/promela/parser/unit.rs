@@ -23,11 +23,12 @@ impl Parser<'_> {
 
     /// Skips to something that begins a unit.
     fn recover_unit(&mut self) {
-        while self.names.path().len() > 0 {
+        while !self.names.path().is_empty() {
             self.names.close();
         }
         let begins = ["proctype", "D_proctype", "active", "init", "never", "ltl", "inline", "typedef"];
-        while !self.at_end() && !(self.peek().newline && begins.iter().any(|word| self.at(word))) {
+        let begins_here = |parser: &Self| parser.peek().newline && begins.iter().any(|word| parser.at(word));
+        while !self.at_end() && !begins_here(self) {
             self.advance();
         }
     }
