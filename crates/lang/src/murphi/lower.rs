@@ -23,9 +23,10 @@ mod store;
 mod value;
 
 use super::ast::{Expr, Item, Program};
+use super::definite::Defined;
 use super::types::{TypeId, Types};
 use super::{Dialect, Options, symmetric};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use code::Code;
 use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System};
 use rule::Claim;
@@ -67,6 +68,8 @@ pub struct Lowerer<'a> {
     /// Is a start state being translated? It runs once, so loops are unrolled more eagerly.
     starting: bool,
     constants_used: Vec<bool>,
+    /// Variables that rules need not check.
+    defined: Defined,
 }
 
 /// Translates a model and finds its symmetry; errors are in `diagnostics`.
@@ -77,7 +80,15 @@ pub fn program(
     options: &Options,
     diagnostics: &mut Diagnostics,
 ) -> Lowered<(System, Symmetry)> {
-    let mut lowerer = Lowerer::new(text, name, options, diagnostics);
+    // The first translation checks every read; what it finds to be always defined the second need not check.
+    let checked = {
+        let mut lowerer = Lowerer::new(text, name, options, diagnostics);
+        lowerer.items(program)?;
+        lowerer.system
+    };
+    let mut silent = Diagnostics::default();
+    let mut lowerer = Lowerer::new(text, name, options, &mut silent);
+    lowerer.defined = Defined::of(&checked);
     lowerer.items(program)?;
     let symmetry = symmetric::of(&lowerer.types, &lowerer.var_types);
     Ok((lowerer.system, symmetry))
@@ -132,6 +143,7 @@ impl<'a> Lowerer<'a> {
             assumes: Vec::new(),
             starting: false,
             constants_used: vec![false; options.constants.len()],
+            defined: Defined::default(),
         };
         lowerer.set_text(text);
         lowerer
@@ -183,9 +195,7 @@ impl<'a> Lowerer<'a> {
 
     fn warn(&mut self, message: impl Into<String>, span: Span) {
         if !self.quiet {
-            let diagnostic = Diagnostic::warning(message, span);
-            debug_assert_eq!(diagnostic.severity, Severity::Warning);
-            self.diagnostics.push(diagnostic);
+            self.diagnostics.push(Diagnostic::warning(message, span));
         }
     }
 

@@ -4,6 +4,7 @@
 //! What is supported, and what differs from either tool, is in `docs/murphi.md`.
 
 mod ast;
+mod definite;
 mod lexer;
 mod lower;
 mod parser;

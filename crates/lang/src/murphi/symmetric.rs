@@ -60,3 +60,26 @@ impl Made<'_> {
         found as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Source;
+    use plimsoll_ir::symmetry::{Part, Shape};
+
+    #[test]
+    fn scalarsets_are_found_in_values_indices_unions_and_multisets() {
+        let text = "type s: scalarset(3); e: enum {h, k}; u: union {e, s};
+            var x: u; a: array [u] of record f: s; g: boolean; end; m: multiset [2] of u;
+            startstate end; rule true ==> end;";
+        let source = Source { name: "m".into(), text: text.into() };
+        let (system, symbols, _) = crate::murphi::load(&source, &Default::default()).unwrap();
+        let symmetry = symbols.symmetry();
+        assert!(symmetry.fits(&system));
+        assert_eq!((symmetry.sets.len(), symmetry.sets[0].size), (1, 3));
+        let part = |first| vec![Part { set: 0, first }];
+        assert_eq!(symmetry.vars[0], Shape::Scalar(part(3)));
+        let record = Shape::Record(vec![Shape::Scalar(part(1)), Shape::Scalar(vec![])]);
+        assert_eq!(symmetry.vars[1], Shape::Array { parts: part(2), element: Box::new(record) });
+        assert_eq!(symmetry.vars[2], Shape::Bag { slot: Box::new(Shape::Scalar(part(3))) });
+    }
+}

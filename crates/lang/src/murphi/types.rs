@@ -16,6 +16,10 @@ pub const BOOLEAN: TypeId = TypeId(1);
 
 /// Ranges with more values than this have no names for their values in traces.
 const MOST_NAMES: i64 = 1 << 17;
+/// And all ranges together not many more than this.
+const MOST_NAMES_IN_ALL: i64 = 1 << 20;
+/// Types with more scalars fit in no state.
+const MOST_SCALARS: u64 = 1 << 21;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
@@ -57,19 +61,23 @@ pub enum Shape {
 struct Entry {
     shape: Shape,
     name: String,
-    /// How it is stored; `None` for numbers without a range.
+    /// How it is stored; `None` for numbers without a range, and for what is too large.
     stored: Option<Type>,
+    /// How many scalars it is made of, saturating.
+    scalars: u64,
 }
 
 /// All types of a model.
 #[derive(Clone, Debug)]
 pub struct Types {
     entries: Vec<Entry>,
+    /// Names made for the values of ranges.
+    names: i64,
 }
 
 impl Types {
     pub fn new(system: &mut System) -> Types {
-        let mut types = Types { entries: Vec::new() };
+        let mut types = Types { entries: Vec::new(), names: 0 };
         types.add(Shape::Integer, "number".into(), system);
         let names = vec!["false".to_string(), "true".to_string()];
         types.add(Shape::Enum { names }, "boolean".into(), system);
@@ -78,8 +86,12 @@ impl Types {
 
     /// Adds a type; `name` is for messages and for the names of scalarset values.
     pub fn add(&mut self, shape: Shape, name: String, system: &mut System) -> TypeId {
-        let stored = self.stored_form(&shape, &name, system);
-        self.entries.push(Entry { shape, name, stored });
+        if let Shape::Range { low, high } = shape {
+            self.names += (high - low).min(MOST_NAMES);
+        }
+        let scalars = self.count_scalars(&shape);
+        let stored = (scalars <= MOST_SCALARS).then(|| self.stored_form(&shape, &name, system)).flatten();
+        self.entries.push(Entry { shape, name, stored, scalars });
         TypeId(self.entries.len() as u32 - 1)
     }
 
@@ -90,6 +102,21 @@ impl Types {
             Some(found) => TypeId(found as u32),
             None => self.add(shape, format!("{low}..{high}"), system),
         }
+    }
+
+    fn count_scalars(&self, shape: &Shape) -> u64 {
+        let of = |ty: TypeId| self.entries[ty.0 as usize].scalars;
+        match shape {
+            Shape::Array { index, element } => of(*element).saturating_mul(self.count(*index).unwrap_or(1) as u64),
+            Shape::Record { fields } => fields.iter().fold(0, |sum: u64, (_, field)| sum.saturating_add(of(*field))),
+            Shape::Multiset { size, element } => of(*element).saturating_add(1).saturating_mul(*size as u64),
+            _ => 1,
+        }
+    }
+
+    /// Is the type larger than any state can be?
+    pub fn is_too_large(&self, ty: TypeId) -> bool {
+        self.entries[ty.0 as usize].scalars > MOST_SCALARS
     }
 
     pub fn shape(&self, ty: TypeId) -> &Shape {
@@ -216,7 +243,9 @@ impl Types {
         };
         Some(match shape {
             Shape::Integer => return None,
-            Shape::Range { low, high } if high - low >= MOST_NAMES => Type::Scalar(Scalar::range(0, high - low + 1)),
+            Shape::Range { low, high } if high - low >= MOST_NAMES || self.names > MOST_NAMES_IN_ALL => {
+                Type::Scalar(Scalar::range(0, high - low + 1))
+            }
             Shape::Range { low, high } => named((*low..=*high).map(|value| value.to_string()).collect(), system),
             Shape::Enum { names } => named(names.clone(), system),
             Shape::Scalarset { size } => {

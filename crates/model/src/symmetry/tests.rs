@@ -85,7 +85,7 @@ fn random_state(system: &System, seed: &mut u64, few: bool) -> Vec<u32> {
         for (_, slot, scalar) in layout.scalars(index, &var.ty) {
             *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let draw = *seed >> 33;
-            let value = if few && draw % 4 != 0 { 0 } else { (draw / 4) as i64 % (scalar.high + 1) };
+            let value = if few && !draw.is_multiple_of(4) { 0 } else { (draw / 4) as i64 % (scalar.high + 1) };
             slot.store(&mut state, value as u32);
         }
     }

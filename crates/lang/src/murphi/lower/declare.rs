@@ -115,7 +115,11 @@ impl<'a> Lowerer<'a> {
             }
         };
         let name = name.map_or_else(|| self.snippet(ty.span), str::to_string);
-        Ok(self.types.add(shape, name, &mut self.system))
+        let made = self.types.add(shape, name, &mut self.system);
+        if self.types.is_too_large(made) {
+            return Err(self.fail("this type is too large for a state", ty.span));
+        }
+        Ok(made)
     }
 
     fn size(&mut self, expr: &'a Expr, what: &str) -> Lowered<u32> {

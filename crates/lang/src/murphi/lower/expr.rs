@@ -221,7 +221,7 @@ impl<'a> Lowerer<'a> {
             Operand::Spot(spot) if !self.types.is_simple(spot.ty) => {
                 return Err(self.fail("only single values can be undefined", inner.span));
             }
-            Operand::Spot(spot) if spot.defined || !self.types.has_undefined(spot.ty) => IrExpr::FALSE,
+            Operand::Spot(spot) if self.is_defined(&spot) => IrExpr::FALSE,
             Operand::Spot(spot) => compare(BinOp::Eq, IrExpr::read(spot.place), IrExpr::Const(0)),
             Operand::Value(_) => IrExpr::FALSE,
             Operand::Undefined => IrExpr::TRUE,

@@ -138,7 +138,10 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(super) fn is_defined(&self, spot: &Spot) -> bool {
-        spot.defined || !self.types.has_undefined(spot.ty) || self.code.is_defined(&spot.place)
+        spot.defined
+            || !self.types.has_undefined(spot.ty)
+            || self.code.is_defined(&spot.place)
+            || !self.starting && self.defined.contains(&self.system, &spot.place)
     }
 
     /// The value of a scalar that is defined.

@@ -1,0 +1,373 @@
+//! Which variables are never undefined, so that reading them needs no check.
+//!
+//! Elements of an array are taken together. The analysis starts from the guess that everything is always
+//! defined, and gives up what a start state leaves undefined, what some rule resets, and what may be copied from
+//! something undefined; that is repeated until the guess proves itself. Assignments always store defined
+//! values: that is how they are made here. Undefined is stored as zero, and so are fresh temporaries.
+
+use plimsoll_ir::{Access, Command, Expr, Place, Root, Stmt, System, Type};
+
+/// Systems with more scalars than this are not analysed.
+const MOST_SCALARS: usize = 1 << 17;
+
+/// What is known about each variable: its scalars, those that differ in indices only taken together.
+#[derive(Clone, Debug, Default)]
+pub struct Defined {
+    vars: Vec<Vec<bool>>,
+}
+
+impl Defined {
+    /// Is the scalar at a place in the state always defined?
+    pub fn contains(&self, system: &System, place: &Place) -> bool {
+        let Root::Var(var) = place.root else { return false };
+        let Some(known) = self.vars.get(var.index()) else { return false };
+        let (family, _) = family(&system.vars[var.index()].ty, &place.path);
+        known.get(family).copied().unwrap_or(false)
+    }
+
+    /// Analyses a system made without this knowledge.
+    pub fn of(system: &System) -> Defined {
+        let scalars = |commands: &[Command]| {
+            let of = |command: &Command| command.temps.iter().map(|(_, ty)| ty.scalar_count()).sum::<usize>();
+            commands.iter().map(of).max().unwrap_or(0)
+        };
+        let vars: usize = system.vars.iter().map(|var| var.ty.scalar_count()).sum();
+        if vars + scalars(&system.starts) + scalars(&system.commands) > MOST_SCALARS {
+            return Defined::default();
+        }
+        let mut defined = Defined { vars: system.vars.iter().map(|var| vec![true; families(&var.ty)]).collect() };
+        for command in &system.starts {
+            Walk::new(system, command, &mut defined, true).command(command);
+        }
+        loop {
+            let before = defined.vars.clone();
+            for command in &system.commands {
+                Walk::new(system, command, &mut defined, false).command(command);
+            }
+            if defined.vars == before {
+                return defined;
+            }
+        }
+    }
+}
+
+/// How many families of scalars a type has.
+fn families(ty: &Type) -> usize {
+    match ty {
+        Type::Scalar(_) => 1,
+        Type::Array { element, .. } => families(element),
+        Type::Record(fields) => fields.iter().map(|(_, ty)| families(ty)).sum(),
+    }
+}
+
+/// The first family below a path, and the type at its end.
+fn family<'a>(mut ty: &'a Type, path: &[Access]) -> (usize, &'a Type) {
+    let mut first = 0;
+    for access in path {
+        match (ty, access) {
+            (Type::Array { element, .. }, Access::Index(_)) => ty = element,
+            (Type::Record(fields), Access::Field(field)) => {
+                first += fields[..*field as usize].iter().map(|(_, ty)| families(ty)).sum::<usize>();
+                ty = &fields[*field as usize].1;
+            }
+            _ => unreachable!("verified: paths fit their types"),
+        }
+    }
+    (first, ty)
+}
+
+/// The families of the scalars of a type, in order.
+fn list_families(ty: &Type, first: usize, out: &mut Vec<usize>) {
+    match ty {
+        Type::Scalar(_) => out.push(first),
+        Type::Array { element, len } => (0..*len).for_each(|_| list_families(element, first, out)),
+        Type::Record(fields) => {
+            let mut first = first;
+            for (_, ty) in fields {
+                list_families(ty, first, out);
+                first += families(ty);
+            }
+        }
+    }
+}
+
+/// Which scalars (of variables, then of temporaries) are certainly defined at some point.
+type Facts = Vec<bool>;
+
+/// One walk through the code of a command.
+struct Walk<'a> {
+    system: &'a System,
+    temps: &'a [(String, Type)],
+    defined: &'a mut Defined,
+    starting: bool,
+    /// The first scalar of each variable, then of each temporary.
+    firsts: Vec<usize>,
+    /// What holds wherever control leaves each block or loop around.
+    exits: Vec<Option<Facts>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(system: &'a System, command: &'a Command, defined: &'a mut Defined, starting: bool) -> Walk<'a> {
+        let mut firsts = vec![0];
+        let types = system.vars.iter().map(|var| &var.ty).chain(command.temps.iter().map(|(_, ty)| ty));
+        for ty in types {
+            firsts.push(firsts[firsts.len() - 1] + ty.scalar_count());
+        }
+        Walk { system, temps: &command.temps, defined, starting, firsts, exits: Vec::new() }
+    }
+
+    fn command(&mut self, command: &Command) {
+        let mut facts = vec![false; self.firsts[self.firsts.len() - 1]];
+        if !self.starting {
+            self.assume(&mut facts);
+        }
+        for choice in &command.choices {
+            facts[self.firsts[self.system.vars.len() + choice.temp.index()]] = true;
+        }
+        let Some(facts) = self.run(&command.prelude, facts) else { return };
+        let Some(facts) = self.run(&command.body, facts) else { return };
+        if self.starting {
+            self.conclude(&facts);
+        }
+    }
+
+    /// The current guess, at the start of a rule.
+    fn assume(&self, facts: &mut Facts) {
+        let mut all = Vec::new();
+        for (index, var) in self.system.vars.iter().enumerate() {
+            all.clear();
+            list_families(&var.ty, 0, &mut all);
+            for (offset, &family) in all.iter().enumerate() {
+                facts[self.firsts[index] + offset] = self.defined.vars[index][family];
+            }
+        }
+    }
+
+    /// What a start state leaves undefined is not always defined.
+    fn conclude(&mut self, facts: &Facts) {
+        let mut all = Vec::new();
+        for (index, var) in self.system.vars.iter().enumerate() {
+            all.clear();
+            list_families(&var.ty, 0, &mut all);
+            for (offset, &family) in all.iter().enumerate() {
+                self.defined.vars[index][family] &= facts[self.firsts[index] + offset];
+            }
+        }
+    }
+
+    /// What holds after the statements; `None` if control does not get there.
+    fn run(&mut self, stmts: &[Stmt], mut facts: Facts) -> Option<Facts> {
+        for stmt in stmts {
+            facts = self.step(stmt, facts)?;
+        }
+        Some(facts)
+    }
+
+    fn step(&mut self, stmt: &Stmt, mut facts: Facts) -> Option<Facts> {
+        match stmt {
+            Stmt::Assign { to, .. } => {
+                if let Some((first, count)) = self.exact(to) {
+                    facts[first..first + count].fill(true);
+                }
+            }
+            Stmt::Copy { to, from } => self.copy(to, from, &mut facts),
+            Stmt::Reset(place) => self.store(place, &vec![false; self.type_of(place).scalar_count()], &mut facts),
+            Stmt::If { then, otherwise, .. } => {
+                let one = self.run(then, facts.clone());
+                let other = self.run(otherwise, facts);
+                return merge(one, other);
+            }
+            Stmt::Block(body) => {
+                self.exits.push(None);
+                let end = self.run(body, facts);
+                let left = self.exits.pop().flatten();
+                return merge(end, left);
+            }
+            Stmt::Loop { body, .. } => {
+                self.forget(body, &mut facts);
+                self.exits.push(None);
+                self.run(body, facts);
+                return self.exits.pop().flatten();
+            }
+            Stmt::Break(depth) => {
+                let exit = self.exits.len() - 1 - *depth as usize;
+                let earlier = self.exits[exit].take();
+                self.exits[exit] = merge(earlier, Some(facts));
+                return None;
+            }
+            Stmt::Assert { .. } => {}
+            Stmt::Fault(_) | Stmt::Discard => return None,
+        }
+        Some(facts)
+    }
+
+    /// Removes what the body of a loop may undo.
+    fn forget(&mut self, body: &[Stmt], facts: &mut Facts) {
+        for stmt in body {
+            match stmt {
+                Stmt::Copy { to, .. } | Stmt::Reset(to) => {
+                    let (first, count) = self.reach(to);
+                    facts[first..first + count].fill(false);
+                }
+                Stmt::If { then, otherwise, .. } => {
+                    self.forget(then, facts);
+                    self.forget(otherwise, facts);
+                }
+                Stmt::Block(body) | Stmt::Loop { body, .. } => self.forget(body, facts),
+                _ => {}
+            }
+        }
+    }
+
+    fn copy(&mut self, to: &Place, from: &Place, facts: &mut Facts) {
+        let count = self.type_of(from).scalar_count();
+        let sources: Vec<bool> = match self.exact(from) {
+            Some((first, _)) => facts[first..first + count].to_vec(),
+            None => match from.root {
+                Root::Var(var) if !self.starting => {
+                    let (first, ty) = family(&self.system.vars[var.index()].ty, &from.path);
+                    let mut all = Vec::new();
+                    list_families(ty, first, &mut all);
+                    all.into_iter().map(|family| self.defined.vars[var.index()][family]).collect()
+                }
+                _ => {
+                    let (first, reach) = self.reach(from);
+                    vec![facts[first..first + reach].iter().all(|&fact| fact); count]
+                }
+            },
+        };
+        self.store(to, &sources, facts);
+    }
+
+    /// Notes that a place gets scalars that are defined or not.
+    fn store(&mut self, to: &Place, sources: &[bool], facts: &mut Facts) {
+        match self.exact(to) {
+            Some((first, count)) => facts[first..first + count].copy_from_slice(sources),
+            None if sources.contains(&false) => {
+                let (first, count) = self.reach(to);
+                facts[first..first + count].fill(false);
+            }
+            None => {}
+        }
+        if let (Root::Var(var), false) = (to.root, self.starting) {
+            let (first, ty) = family(&self.system.vars[var.index()].ty, &to.path);
+            let mut all = Vec::new();
+            list_families(ty, first, &mut all);
+            for (&family, &source) in all.iter().zip(sources) {
+                self.defined.vars[var.index()][family] &= source;
+            }
+        }
+    }
+
+    fn root(&self, place: &Place) -> (usize, &'a Type) {
+        match place.root {
+            Root::Var(var) => (var.index(), &self.system.vars[var.index()].ty),
+            Root::Temp(temp) => (self.system.vars.len() + temp.index(), &self.temps[temp.index()].1),
+        }
+    }
+
+    fn type_of(&self, place: &Place) -> &'a Type {
+        family(self.root(place).1, &place.path).1
+    }
+
+    /// The scalars of a place whose indices are constants.
+    fn exact(&self, place: &Place) -> Option<(usize, usize)> {
+        let constant = |access: &Access| !matches!(access, Access::Index(index) if !matches!(index, Expr::Const(_)));
+        place.path.iter().all(constant).then(|| self.reach(place))
+    }
+
+    /// All scalars that a place can be, whatever its indices are.
+    fn reach(&self, place: &Place) -> (usize, usize) {
+        let (root, mut ty) = self.root(place);
+        let mut first = self.firsts[root];
+        for access in &place.path {
+            match (ty, access) {
+                (Type::Array { element, len }, Access::Index(Expr::Const(index)))
+                    if (0..*len as i64).contains(index) =>
+                {
+                    first += *index as usize * element.scalar_count();
+                    ty = element;
+                }
+                (Type::Record(fields), Access::Field(field)) => {
+                    first += fields[..*field as usize].iter().map(|(_, ty)| ty.scalar_count()).sum::<usize>();
+                    ty = &fields[*field as usize].1;
+                }
+                _ => break,
+            }
+        }
+        (first, ty.scalar_count())
+    }
+}
+
+/// What holds on both ways.
+fn merge(one: Option<Facts>, other: Option<Facts>) -> Option<Facts> {
+    match (one, other) {
+        (Some(mut one), Some(other)) => {
+            one.iter_mut().zip(other).for_each(|(one, other)| *one &= other);
+            Some(one)
+        }
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    /// The variables (or fields) whose reads are still checked.
+    fn checked(text: &str) -> Vec<String> {
+        fn visit(stmts: &[Stmt], out: &mut Vec<String>) {
+            for stmt in stmts {
+                match stmt {
+                    Stmt::Fault(message) => out.extend(message.split('`').nth(1).map(str::to_string)),
+                    Stmt::If { then, otherwise, .. } => {
+                        visit(then, out);
+                        visit(otherwise, out);
+                    }
+                    Stmt::Block(body) | Stmt::Loop { body, .. } => visit(body, out),
+                    _ => {}
+                }
+            }
+        }
+        let source = Source { name: "m".into(), text: text.into() };
+        let (system, ..) = crate::murphi::load(&source, &Default::default()).unwrap();
+        let mut out = Vec::new();
+        for command in &system.commands {
+            visit(&command.prelude, &mut out);
+            visit(&command.body, &mut out);
+        }
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    #[test]
+    fn what_every_start_state_sets_and_no_rule_undefines_is_not_checked() {
+        let text = "var x, y, z: boolean; a: array [0..40] of boolean;
+            startstate x := true; y := true; for i: 0..40 do a[i] := x; end; end;
+            startstate x := true; z := false; y := x; for i: 0..40 do a[i] := y; end; end;
+            rule x & y & z & a[3] ==> x := !x; end;
+            rule true ==> undefine y; end;";
+        assert_eq!(checked(text), ["y", "z"]);
+    }
+
+    #[test]
+    fn undefined_values_spread_by_copying() {
+        let text = "type r: record f: boolean; g: boolean; end;
+            var a, b, c: r; d: boolean;
+            startstate clear a; clear b; clear c; d := true; end;
+            rule a.f & a.g & b.f & b.g & c.f & c.g & d ==> b := a; end;
+            rule true ==> var t: r; begin t.f := true; a := t; end;
+            rule true ==> var t: r; begin t.f := true; if d then t.g := d; else t.g := false; end; c := t; end;";
+        assert_eq!(checked(text), ["a.g", "b.g"]);
+    }
+
+    #[test]
+    fn a_branch_or_a_loop_may_leave_something_unset() {
+        let text = "var x, y, z: boolean; t: 0..3;
+            startstate t := 0; x := true; if t = 0 then y := true; end; while t < 2 do z := x; t := t + 1; end; end;
+            rule x & y & z ==> t := 0; end;";
+        assert_eq!(checked(text), ["y", "z"]);
+    }
+}
