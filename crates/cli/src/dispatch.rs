@@ -25,6 +25,8 @@ pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &
         Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control),
         Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control),
         Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control),
+        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control),
+        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control),
     }
 }
 

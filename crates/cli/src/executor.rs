@@ -1,11 +1,10 @@
 //! What computes successors: chosen once, at the door of the search.
 
 use crate::subject::Content;
-use plimsoll_ir::{Command, Expr, Place, Stmt, System};
+use plimsoll_ir::{Symmetry, System};
+use plimsoll_model::symmetry::{Precision, Symmetric};
 use plimsoll_model::{Graph, Interp, Jit, Model, Step};
 
-/// The time to compile one command grows with the square of its size.
-const LARGEST_COMMAND: u64 = 10_000;
 /// Memory that compiling takes for each operator or statement, measured.
 const COMPILE_BYTES: u64 = 1200;
 /// And for its own code and tables.
@@ -18,6 +17,9 @@ pub enum Executor {
     Interp(Box<Interp>),
     Jit(Box<Jit>),
     Graph(Box<Graph>),
+    /// One state for each orbit of the model.
+    OrbitsInterp(Box<Symmetric<Interp>>),
+    OrbitsJit(Box<Symmetric<Jit>>),
 }
 
 impl Executor {
@@ -50,10 +52,41 @@ impl Executor {
         }
     }
 
+    /// The same executor behind a reduction by symmetry; as it is if there is nothing to reduce.
+    pub fn by_symmetry(self, symmetry: &Symmetry, precision: Precision, notes: &mut Vec<String>) -> Executor {
+        let Some(system) = self.system().cloned() else { return self };
+        // The wrapper consumes the executor, so whether it fits is tried on a cheap one first.
+        if Symmetric::new(Interp::new(system.clone()), &system, symmetry, precision).is_none() {
+            notes.push("the model declares no symmetry that can be used".into());
+            return self;
+        }
+        let fits = "just tried";
+        match self {
+            Executor::Interp(inner) => {
+                let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);
+                Executor::OrbitsInterp(Box::new(orbits))
+            }
+            Executor::Jit(inner) => {
+                let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);
+                Executor::OrbitsJit(Box::new(orbits))
+            }
+            other => other,
+        }
+    }
+
+    /// The positions of a path of the model itself, given those of the path that was found.
+    pub fn concrete(&self, positions: &[u32]) -> Option<Vec<u32>> {
+        match self {
+            Executor::OrbitsInterp(orbits) => orbits.concrete(positions),
+            Executor::OrbitsJit(orbits) => orbits.concrete(positions),
+            _ => Some(positions.to_vec()),
+        }
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
-            Executor::Interp(_) => "interp",
-            Executor::Jit(_) => "jit",
+            Executor::Interp(_) | Executor::OrbitsInterp(_) => "interp",
+            Executor::Jit(_) | Executor::OrbitsJit(_) => "jit",
             Executor::Graph(_) => "graph",
         }
     }
@@ -64,6 +97,8 @@ impl Executor {
             Executor::Interp(interp) => interp.as_ref(),
             Executor::Jit(jit) => jit.as_ref(),
             Executor::Graph(graph) => graph.as_ref(),
+            Executor::OrbitsInterp(orbits) => orbits.as_ref(),
+            Executor::OrbitsJit(orbits) => orbits.as_ref(),
         }
     }
 
@@ -80,6 +115,8 @@ impl Executor {
         match self {
             Executor::Interp(interp) => Some(interp),
             Executor::Jit(jit) => Some(jit.interp()),
+            Executor::OrbitsInterp(orbits) => Some(orbits.inner()),
+            Executor::OrbitsJit(orbits) => Some(orbits.inner().interp()),
             Executor::Graph(_) => None,
         }
     }
@@ -99,58 +136,17 @@ impl Executor {
     }
 }
 
-/// Why the system cannot be compiled with reasonable effort, if so.
+/// Why the system cannot be compiled within the budget, if so.
 fn too_large_for_native(system: &System, memory_bytes: u64) -> Option<String> {
-    let sizes = || system.commands.iter().map(command_size);
-    let (largest, all) = (sizes().max().unwrap_or(0), sizes().sum::<u64>());
-    if largest > LARGEST_COMMAND {
-        return Some(format!("one command has {largest} operators, the limit is {LARGEST_COMMAND}"));
-    }
-    let share = memory_bytes / COMPILE_SHARE;
-    (COMPILER_BYTES + all * COMPILE_BYTES > share)
-        .then(|| format!("compiling {all} operators takes too much of the memory"))
-}
-
-fn command_size(command: &Command) -> u64 {
-    statements(&command.prelude) + expression(&command.guard) + statements(&command.body)
-}
-
-fn statements(list: &[Stmt]) -> u64 {
-    list.iter()
-        .map(|statement| {
-            1 + match statement {
-                Stmt::Assign { to, value, .. } => place(to) + expression(value),
-                Stmt::Copy { to, from } => place(to) + place(from),
-                Stmt::Reset(to) => place(to),
-                Stmt::If { condition, then, otherwise } => {
-                    expression(condition) + statements(then) + statements(otherwise)
-                }
-                Stmt::Block(body) | Stmt::Loop { body, .. } => statements(body),
-                Stmt::Assert { condition, .. } => expression(condition),
-                Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => 0,
-            }
-        })
-        .sum()
-}
-
-fn expression(expr: &Expr) -> u64 {
-    1 + match expr {
-        Expr::Const(_) => 0,
-        Expr::Read(from) => place(from),
-        Expr::Unary(_, value) | Expr::Wrap { value, .. } => expression(value),
-        Expr::Binary(_, left, right) => expression(left) + expression(right),
-        Expr::Select(condition, then, otherwise) => expression(condition) + expression(then) + expression(otherwise),
-    }
-}
-
-fn place(place: &Place) -> u64 {
-    place.indices().map(expression).sum()
+    let operators = system.commands.iter().map(|command| command.weight() as u64).sum::<u64>();
+    (COMPILER_BYTES + operators * COMPILE_BYTES > memory_bytes / COMPILE_SHARE)
+        .then(|| format!("compiling {operators} operators takes too much of the memory"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_ir::Scalar;
+    use plimsoll_ir::{Command, Expr, Scalar, Stmt};
 
     #[test]
     fn huge_commands_and_small_budgets_are_interpreted() {
@@ -158,7 +154,6 @@ mod tests {
         let x = system.var("x", Scalar::BOOL, None);
         let mut command = Command::new("c");
         command.guard = Expr::all((0..100).map(|_| Expr::equal(Expr::read(x), 0.into())));
-        assert_eq!(command_size(&command), 399);
         system.commands.push(command.clone());
         let notes_with = |system: &System, memory| {
             let mut notes = Vec::new();
@@ -167,7 +162,7 @@ mod tests {
             notes.len()
         };
         assert_eq!((notes_with(&system, 1 << 30), notes_with(&system, 1 << 20)), (0, 1));
-        command.body = (0..5_000).map(|_| Stmt::assign(x, 1, plimsoll_ir::Narrow::Wrap)).collect();
+        command.body = (0..40_000).map(|_| Stmt::assign(x, 1, plimsoll_ir::Narrow::Wrap)).collect();
         system.commands.push(command);
         assert_eq!(notes_with(&system, 1 << 30), 1);
     }

@@ -112,6 +112,45 @@ pub struct ModelOptions {
     /// Leave out the property process of a model with an LTL property, instead of refusing the model
     #[arg(long)]
     pub ignore_property: bool,
+    /// Promela: define a macro (repeatable)
+    #[arg(short = 'D', long = "define", value_name = "NAME[=TEXT]")]
+    pub define: Vec<String>,
+    /// Murphi: give a constant another value (repeatable)
+    #[arg(long = "const", value_name = "NAME=VALUE", value_parser = parse_constant)]
+    pub constant: Vec<(String, i64)>,
+    /// Murphi: whose meaning counts where the tools differ [default: cmurphi]
+    #[arg(long, value_enum)]
+    pub dialect: Option<DialectName>,
+    /// Murphi: rounds of a `while` loop before it counts as endless
+    #[arg(long, value_name = "N")]
+    pub loop_limit: Option<u32>,
+    /// Murphi: visit one state of each orbit of the model's scalarsets
+    #[arg(long, value_enum, default_value_t)]
+    pub symmetry: SymmetryName,
+}
+
+/// A Murphi dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DialectName {
+    Cmurphi,
+    Rumur,
+}
+
+/// How far symmetry is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SymmetryName {
+    #[default]
+    Off,
+    /// Sort; quick, but several states of an orbit may be visited
+    Heuristic,
+    /// Exactly one state of each orbit
+    Exact,
+}
+
+fn parse_constant(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let number = value.trim().parse().map_err(|_| format!("`{value}` is not a whole number"))?;
+    Ok((name.trim().to_string(), number))
 }
 
 /// What counts as wrong.

@@ -1,10 +1,11 @@
 //! From a model file to a verified system with the properties that were asked for.
 
 use crate::failure::Failure;
-use crate::options::{LanguageName, LookFor, ModelOptions, OverflowName};
+use crate::options::{DialectName, LanguageName, LookFor, ModelOptions, OverflowName};
 use plimsoll_ir::passes::optimise;
-use plimsoll_ir::{Property, PropertyKind, System, text, verify};
-use plimsoll_lang::{self as lang, Language, LoadedModel, Lts, Overflow, Source, diagnostic};
+use plimsoll_ir::{Property, PropertyKind, Symmetry, System, text, verify};
+use plimsoll_lang::promela::Promela;
+use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
 use std::path::Path;
 
@@ -14,6 +15,16 @@ pub struct Subject {
     pub content: Content,
     /// Rendered warnings of the front end.
     pub warnings: Vec<String>,
+    /// Which values of the model are interchangeable.
+    pub symmetry: Option<Symmetry>,
+    /// A Promela model is prepared for some processes; a run that needs others asks for more.
+    pub promela: Option<Box<Promela>>,
+}
+
+impl Subject {
+    fn plain(language: &'static str, content: Content) -> Subject {
+        Subject { language, content, warnings: Vec::new(), symmetry: None, promela: None }
+    }
 }
 
 /// What is checked.
@@ -60,6 +71,24 @@ pub fn stem(path: &Path) -> String {
 fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
     let loaded = lang::load(&options.model, &front_end_options(options));
     let loaded = loaded.map_err(|error| Failure::of_load(&error, styled))?;
+    of_loaded(loaded, look_for, styled)
+}
+
+/// The same model, prepared for what `message` (of a fault) says it needs; `None` if it says nothing of the kind.
+pub fn refined(promela: &Promela, message: &str, look_for: &LookFor) -> Option<Result<Subject, Failure>> {
+    let promela = promela.refine(message)?;
+    Some(promela.system().map_err(|found| Failure::Model(render_all(&found))).and_then(|system| {
+        let model = LoadedModel::System { system, symbols: Symbols::Promela(Box::new(promela)) };
+        let source = Source { name: String::new(), text: String::new() };
+        of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false)
+    }))
+}
+
+fn render_all(found: &[lang::Diagnostic]) -> String {
+    found.iter().map(|diagnostic| format!("error: {}", diagnostic.message)).collect::<Vec<_>>().join("\n")
+}
+
+fn of_loaded(loaded: Loaded, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
     let warnings: Vec<String> = loaded
         .warnings
         .iter()
@@ -71,12 +100,13 @@ fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Re
         loaded.property(text, kind).map_err(|found| Failure::Usage(render(found).trim_end().to_string()))
     })?;
     let language = loaded.language.name();
-    let mut system = match loaded.model {
-        LoadedModel::System { system, .. } => system,
+    let symmetry = loaded.symmetry().cloned();
+    let (mut system, symbols) = match loaded.model {
+        LoadedModel::System { system, symbols } => (system, symbols),
         LoadedModel::Graph(lts) => {
             let graph =
                 graph(lts).map_err(|error| Failure::Model(format!("error: {}: {error}", loaded.source.name)))?;
-            return Ok(Subject { language, content: Content::Graph(graph), warnings });
+            return Ok(Subject { warnings, ..Subject::plain(language, Content::Graph(graph)) });
         }
     };
     add_properties(&mut system, properties, look_for);
@@ -84,7 +114,11 @@ fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Re
         let flaw = flaws.first().map(ToString::to_string).unwrap_or_default();
         Failure::internal(format!("the front end made a system that cannot be run: {flaw}"))
     })?;
-    Ok(Subject { language, content: Content::System(system), warnings })
+    let promela = match symbols {
+        Symbols::Promela(promela) => Some(promela),
+        Symbols::Dve(_) | Symbols::Murphi(_) => None,
+    };
+    Ok(Subject { warnings, symmetry, promela, ..Subject::plain(language, Content::System(system)) })
 }
 
 fn graph(lts: Lts) -> Result<Graph, String> {
@@ -107,7 +141,15 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
             Some(OverflowName::Wrap) | None => Overflow::Wrap,
         },
         ignore_property: options.ignore_property,
-        ..lang::Options::default()
+        murphi: murphi::Options {
+            dialect: match options.dialect {
+                Some(DialectName::Rumur) => murphi::Dialect::Rumur,
+                Some(DialectName::Cmurphi) | None => murphi::Dialect::Cmurphi,
+            },
+            constants: options.constant.clone(),
+            loop_limit: options.loop_limit,
+        },
+        promela: lang::promela::Options { defines: options.define.clone() },
     }
 }
 
@@ -128,7 +170,7 @@ fn load_ir(path: &Path, look_for: &LookFor) -> Result<Subject, Failure> {
         let lines: Vec<String> = flaws.iter().take(20).map(|flaw| format!("error: {name}: {flaw}")).collect();
         Failure::Model(lines.join("\n"))
     })?;
-    Ok(Subject { language: IR_NAME, content: Content::System(system), warnings: Vec::new() })
+    Ok(Subject::plain(IR_NAME, Content::System(system)))
 }
 
 fn properties(

@@ -18,6 +18,7 @@ pub mod text;
 pub mod types;
 pub mod verify;
 pub mod walk;
+mod weight;
 
 pub use effects::Effects;
 pub use expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};

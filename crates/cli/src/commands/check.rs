@@ -3,17 +3,20 @@
 use crate::dispatch::{Searched, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{CheckOptions, ExecutorName, LookFor};
+use crate::options::{CheckOptions, ExecutorName, LookFor, SymmetryName};
 use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::trace::Origin;
 use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
-use crate::subject::{self, Subject, stem};
+use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
 use crate::{interrupt, machine};
-use plimsoll_ir::System;
-use plimsoll_search::{Ask, Control, Limits, Stats, Verdict, replay};
+use plimsoll_ir::{Symmetry, System};
+use plimsoll_lang::promela::Promela;
+use plimsoll_model::symmetry::Precision;
+use plimsoll_search::trace::follow;
+use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
 use plimsoll_store::Budget;
 use std::io;
 use std::time::Instant;
@@ -42,51 +45,135 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
 fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let start = Instant::now();
     let styled = options.output.color.wanted(&io::stderr());
-    let Subject { language, content, warnings } = subject::load(&options.model, &options.look_for, styled)?;
+    let mut subject = subject::load(&options.model, &options.look_for, styled)?;
     if !options.output.quiet {
-        warnings.iter().for_each(|warning| say(warning));
+        subject.warnings.iter().for_each(|warning| say(warning));
     }
+    let ask = ask(&options.look_for);
     let mut notes = Vec::new();
-    let content = content.optimised();
+    loop {
+        let promela = subject.promela.take();
+        let run = Run { options, start, promela: promela.as_deref() };
+        match run.attempt(subject, ask, &mut notes)? {
+            Attempt::Done(report) => return Ok(*report),
+            Attempt::Refine(larger) => subject = *larger,
+        }
+    }
+}
+
+/// One search, or several where a Promela model turns out to need more processes than it was prepared for.
+struct Run<'a> {
+    options: &'a CheckOptions,
+    start: Instant,
+    promela: Option<&'a Promela>,
+}
+
+enum Attempt {
+    Done(Box<Report>),
+    Refine(Box<Subject>),
+}
+
+impl Run<'_> {
+    fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Attempt, Failure> {
+        let Run { options, start, .. } = self;
+        let Subject { language, content, symmetry, .. } = subject;
+        notes.clear();
+        let executor = executor(options, content.optimised(), symmetry.as_ref(), notes);
+        let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+        let loaded = start.elapsed();
+        // Where errors are not asked for, a need for more processes must still be met before anything is counted.
+        if self.promela.is_some() && (!ask.errors || ask.keep_going) {
+            let errors_only = Ask { deadlocks: false, errors: true, properties: false, keep_going: false };
+            let probe = self.search(&executor, &plan, errors_only);
+            if let Some(larger) = self.refined(&probe.outcome.verdict, &executor)? {
+                return Ok(Attempt::Refine(Box::new(larger)));
+            }
+        }
+        let searched = self.search(&executor, &plan, ask);
+        if let Some(larger) = self.refined(&searched.outcome.verdict, &executor)? {
+            return Ok(Attempt::Refine(Box::new(larger)));
+        }
+        let searched_at = start.elapsed();
+        let view = View::new(&executor);
+        let trace = replayed(&searched.outcome.verdict, &executor, &view, options)?;
+        let problem = trace.as_ref().and_then(TraceReport::problem);
+        let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
+        let times = Times {
+            load: loaded.as_secs_f64(),
+            search: (searched_at - loaded).as_secs_f64(),
+            total: start.elapsed().as_secs_f64(),
+        };
+        let model = facts(options, language, &executor);
+        let Searched { outcome, ledger, disk_ledger } = searched;
+        let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
+        let executor = executor.name();
+        let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
+        notes.extend(report::health_notes(&stats));
+        let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes };
+        Ok(Attempt::Done(Box::new(Report::new(parts))))
+    }
+
+    fn search(&self, executor: &Executor, plan: &Plan, ask: Ask) -> Searched {
+        let options = self.options;
+        let deadline = options.budget.time.and_then(|time| self.start.checked_add(time));
+        let limits = Limits {
+            deadline,
+            states: options.budget.max_states,
+            depth: options.budget.max_depth,
+            redundancy_percent: plan.redundancy_percent,
+        };
+        let budget = Budget::new(plan.pool_bytes);
+        let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
+        let searched = {
+            let mut watch = |stats: &Stats| progress.watch(stats);
+            let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
+            interrupt::while_searching(|| search_with(executor, plan, &budget, &mut control))
+        };
+        progress.clear();
+        searched
+    }
+
+    /// If the search ended because a process had no place to live, the model with room for it.
+    fn refined(&self, verdict: &Verdict, executor: &Executor) -> Result<Option<Subject>, Failure> {
+        let (Some(promela), Verdict::Violated(violation)) = (self.promela, verdict) else { return Ok(None) };
+        if violation.what != What::Fault {
+            return Ok(None);
+        }
+        let path = follow(executor.reference(), &violation.trace.positions).map_err(not_replayed)?;
+        let before = path.len().checked_sub(2).map(|before| path[before].state.as_slice());
+        let message = path.last().and_then(|last| executor.explain(before, last.step));
+        let larger = message.and_then(|message| subject::refined(promela, &message, &self.options.look_for));
+        larger.transpose()
+    }
+}
+
+/// What computes successors, as asked for.
+fn executor(
+    options: &CheckOptions,
+    content: Content,
+    symmetry: Option<&Symmetry>,
+    notes: &mut Vec<String>,
+) -> Executor {
     let executor = match options.search.executor {
         ExecutorName::Interp => Executor::interpreted(content),
-        ExecutorName::Jit => Executor::native(content, machine::memory_budget(options.budget.memory).bytes, &mut notes),
+        ExecutorName::Jit => Executor::native(content, machine::memory_budget(options.budget.memory).bytes, notes),
     };
-    let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
-    let loaded = start.elapsed();
-    let ask = ask(&options.look_for);
-    let deadline = options.budget.time.and_then(|time| start.checked_add(time));
-    let limits = Limits {
-        deadline,
-        states: options.budget.max_states,
-        depth: options.budget.max_depth,
-        redundancy_percent: plan.redundancy_percent,
+    let precision = match options.model.symmetry {
+        SymmetryName::Off => return executor,
+        SymmetryName::Heuristic => Precision::Heuristic,
+        SymmetryName::Exact => Precision::Exact,
     };
-    let budget = Budget::new(plan.pool_bytes);
-    let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
-    let searched = {
-        let mut watch = |stats: &Stats| progress.watch(stats);
-        let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
-        interrupt::while_searching(|| search_with(&executor, &plan, &budget, &mut control))
-    };
-    progress.clear();
-    let searched_at = start.elapsed();
-    let view = View::new(&executor);
-    let trace = replayed(&searched.outcome.verdict, &executor, &view, options)?;
-    let problem = trace.as_ref().and_then(TraceReport::problem);
-    let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
-    let times = Times {
-        load: loaded.as_secs_f64(),
-        search: (searched_at - loaded).as_secs_f64(),
-        total: start.elapsed().as_secs_f64(),
-    };
-    let model = facts(options, language, &executor);
-    let Searched { outcome, ledger, disk_ledger } = searched;
-    let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
-    let executor = executor.name();
-    let (stats, complete) = (outcome.stats, outcome.complete);
-    notes.extend(report::health_notes(&stats));
-    Ok(Report::new(Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes }))
+    match symmetry {
+        Some(symmetry) => executor.by_symmetry(symmetry, precision, notes),
+        None => {
+            notes.push("the language of the model declares no symmetry".into());
+            executor
+        }
+    }
+}
+
+fn not_replayed(error: ReplayError) -> Failure {
+    Failure::internal(format!("the violation found cannot be replayed ({error:?})"))
 }
 
 fn wishes(options: &CheckOptions) -> Wishes {
@@ -122,8 +209,10 @@ fn replayed(
     options: &CheckOptions,
 ) -> Result<Option<TraceReport>, Failure> {
     let Verdict::Violated(violation) = verdict else { return Ok(None) };
-    let path = replay(executor.reference(), violation)
-        .map_err(|error| Failure::internal(format!("the violation found cannot be replayed ({error:?})")))?;
+    let positions = executor.concrete(&violation.trace.positions);
+    let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
+    let violation = &Violation { what: violation.what, trace: Trace { positions } };
+    let path = replay(executor.reference(), violation).map_err(not_replayed)?;
     let origin = Origin {
         model: options.model.model.display().to_string(),
         overflow: options.model.overflow,

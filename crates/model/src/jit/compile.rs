@@ -11,7 +11,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, default_libcall_names};
-use plimsoll_ir::{Command, Expr, Layout, Place, Property, PropertyKind, Slot, Stmt, System};
+use plimsoll_ir::{Command, Expr, Layout, Property, PropertyKind, Slot, System};
 
 use super::emit::Emitter;
 use crate::Interp;
@@ -29,7 +29,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 100_000 };
+    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 40_000 };
 }
 
 /// Appends successors: source state, room for states, room for steps; gives their number.
@@ -86,10 +86,10 @@ pub(super) struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     pub fn new(interp: &'a Interp, effort: Effort) -> Result<Compiler<'a>, String> {
         let (system, layout, order) = (interp.system(), interp.layout(), interp.order());
-        let total: usize = system.commands.iter().map(weight_of).sum();
-        let commands = system.commands.iter().map(|command| (&command.label, weight_of(command)));
+        let total: usize = system.commands.iter().map(Command::weight).sum();
+        let commands = system.commands.iter().map(|command| (&command.label, command.weight()));
         let properties = system.properties.iter();
-        let properties = properties.map(|p| (&p.name, weight_of_stmts(&p.prelude) + weight_of_expr(&p.expr)));
+        let properties = properties.map(|property| (&property.name, property.weight()));
         if let Some((name, _)) = commands.chain(properties).find(|&(_, weight)| weight > effort.most) {
             return Err(format!("`{name}` is too large for native code"));
         }
@@ -194,7 +194,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn weight(&self, list: &[usize]) -> usize {
-        list.iter().map(|&index| weight_of(&self.system.commands[index])).sum()
+        list.iter().map(|&index| self.system.commands[index].weight()).sum()
     }
 
     fn expand(&mut self, list: &[usize]) -> Result<FuncId, String> {
@@ -214,7 +214,7 @@ impl<'a> Compiler<'a> {
             let limit = self.effort.function;
             let fits = |property: &&Property| {
                 let before = weight;
-                weight += weight_of_stmts(&property.prelude) + weight_of_expr(&property.expr);
+                weight += property.weight();
                 before == 0 || weight <= limit
             };
             let count = rest.take_while(fits).count();
@@ -283,40 +283,4 @@ fn sorted<'i>(indices: impl Iterator<Item = &'i usize>) -> Vec<usize> {
     let mut list: Vec<usize> = indices.copied().collect();
     list.sort_unstable();
     list
-}
-
-/// A measure of the code that a command will take.
-fn weight_of(command: &Command) -> usize {
-    3 + weight_of_stmts(&command.prelude) + weight_of_expr(&command.guard) + weight_of_stmts(&command.body)
-}
-
-fn weight_of_expr(expr: &Expr) -> usize {
-    1 + match expr {
-        Expr::Const(_) => 0,
-        Expr::Read(place) => weight_of_place(place),
-        Expr::Unary(_, value) | Expr::Wrap { value, .. } => weight_of_expr(value),
-        Expr::Binary(_, left, right) => weight_of_expr(left) + weight_of_expr(right),
-        Expr::Select(condition, then, otherwise) => {
-            weight_of_expr(condition) + weight_of_expr(then) + weight_of_expr(otherwise)
-        }
-    }
-}
-
-fn weight_of_place(place: &Place) -> usize {
-    place.indices().map(|index| 1 + weight_of_expr(index)).sum()
-}
-
-fn weight_of_stmts(stmts: &[Stmt]) -> usize {
-    let weight = |stmt: &Stmt| match stmt {
-        Stmt::Assign { to, value, .. } => weight_of_place(to) + weight_of_expr(value),
-        Stmt::Copy { to, from } => weight_of_place(to) + weight_of_place(from),
-        Stmt::Reset(place) => weight_of_place(place),
-        Stmt::If { condition, then, otherwise } => {
-            weight_of_expr(condition) + weight_of_stmts(then) + weight_of_stmts(otherwise)
-        }
-        Stmt::Block(body) | Stmt::Loop { body, .. } => weight_of_stmts(body),
-        Stmt::Assert { condition, .. } => weight_of_expr(condition),
-        Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => 0,
-    };
-    stmts.iter().map(|stmt| 2 + weight(stmt)).sum()
 }
