@@ -94,6 +94,14 @@ pub enum Symbols {
 }
 
 impl Loaded {
+    /// The names of the state's scalars in the language of the model, where those of the layout would not do.
+    pub fn field_names(&self) -> Option<Vec<String>> {
+        match &self.model {
+            LoadedModel::System { system, symbols: Symbols::Murphi(symbols) } => Some(symbols.field_names(system)),
+            _ => None,
+        }
+    }
+
     /// The symmetry that the model declares, if it does.
     pub fn symmetry(&self) -> Option<&plimsoll_ir::Symmetry> {
         match &self.model {

@@ -25,10 +25,10 @@ mod value;
 use super::ast::{Expr, Item, Program};
 use super::definite::Defined;
 use super::types::{TypeId, Types};
-use super::{Dialect, Options, symmetric};
+use super::{Dialect, Options};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use code::Code;
-use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System};
+use plimsoll_ir::{Deadlock, Property, PropertyKind, System};
 use rule::Claim;
 use scope::Scopes;
 
@@ -72,14 +72,14 @@ pub struct Lowerer<'a> {
     defined: Defined,
 }
 
-/// Translates a model and finds its symmetry; errors are in `diagnostics`.
+/// Translates a model; also returns its types and those of its variables. Errors are in `diagnostics`.
 pub fn program(
     text: &str,
     name: &str,
     program: &Program,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<(System, Symmetry)> {
+) -> Lowered<(System, Types, Vec<TypeId>)> {
     // The first translation checks every read; what it finds to be always defined the second need not check.
     let checked = {
         let mut lowerer = Lowerer::new(text, name, options, diagnostics);
@@ -90,8 +90,7 @@ pub fn program(
     let mut lowerer = Lowerer::new(text, name, options, &mut silent);
     lowerer.defined = Defined::of(&checked);
     lowerer.items(program)?;
-    let symmetry = symmetric::of(&lowerer.types, &lowerer.var_types);
-    Ok((lowerer.system, symmetry))
+    Ok((lowerer.system, lowerer.types, lowerer.var_types))
 }
 
 /// Translates an expression over the names of a model into a property.

@@ -7,12 +7,14 @@ mod ast;
 mod definite;
 mod lexer;
 mod lower;
+mod names;
 mod parser;
 mod symmetric;
 mod types;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
 use plimsoll_ir::{Property, PropertyKind, Symmetry, System};
+use types::{TypeId, Types};
 
 /// Whose meaning counts where the tools differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -36,10 +38,18 @@ pub struct Options {
 pub struct Symbols {
     text: String,
     options: Options,
+    types: Types,
+    /// The types of the variables of the state.
+    vars: Vec<TypeId>,
     symmetry: Symmetry,
 }
 
 impl Symbols {
+    /// The names of all scalars of the state in Murphi's syntax, in the order of variables, fields and positions.
+    pub fn field_names(&self, system: &System) -> Vec<String> {
+        names::of(&self.types, system.vars.iter().map(|var| var.name.as_str()).zip(self.vars.iter().copied()))
+    }
+
     /// Which values of the model are interchangeable, by its scalarsets.
     pub fn symmetry(&self) -> &Symmetry {
         &self.symmetry
@@ -53,14 +63,17 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     if diagnostics.error_count() > 0 {
         return Err(finished(diagnostics));
     }
-    let Ok((system, symmetry)) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics) else {
+    let Ok((system, types, vars)) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics)
+    else {
         return Err(finished(diagnostics));
     };
     let warnings = diagnostics.finish()?;
     if let Err(flaws) = plimsoll_ir::verify(&system) {
         return Err(flaws.iter().map(|flaw| Diagnostic::general(flaw.to_string())).collect());
     }
-    Ok((system, Symbols { text: source.text.clone(), options: options.clone(), symmetry }, warnings))
+    let symmetry = symmetric::of(&types, &vars);
+    let symbols = Symbols { text: source.text.clone(), options: options.clone(), types, vars, symmetry };
+    Ok((system, symbols, warnings))
 }
 
 /// Reads an expression over the global names of a model.
