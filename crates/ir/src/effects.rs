@@ -6,11 +6,12 @@
 //! **Guarantee:** if `independent(a, b)`, then in every state where instances of both are taken, each is
 //! still taken after the other, both orders reach the same state, and each step has the same outcome
 //! (fault, failed assertion) in both. Ranks count: commands of different rank are dependent, and one that
-//! writes what a command of smaller rank reads is dependent on everything. With an exclusive scalar all
-//! commands are dependent, as steps are then whole chains. Faults get no other special treatment: the
+//! writes what a command of smaller rank reads is dependent on everything. With an exclusive scalar a step
+//! is a whole chain, and the sets are those of all chains that start with the command. Faults get no other special treatment: the
 //! order of two faulting steps is lost like that of any others. (Godefroid 1996; Katz and Peled 1992.)
 
 mod cells;
+mod chains;
 
 use crate::expr::{Expr, Stmt};
 use crate::system::{Command, CommandId, Deadlock, System};
@@ -61,6 +62,9 @@ impl Effects {
         let cells = Cells::of(system);
         let mut commands: Vec<Touched> =
             system.commands.iter().map(|command| touched(system, &cells, command)).collect();
+        if let Some(exclusive) = system.exclusive {
+            chains::extend(system, exclusive, &cells, &mut commands);
+        }
         mark_global(system, &cells, &mut commands);
         let mut observed = cells.none();
         for property in &system.properties {
@@ -164,7 +168,7 @@ fn touched(system: &System, cells: &Cells, command: &Command) -> Touched {
     add_statements(system, cells, &command.prelude, &mut reads, &mut writes);
     add_expression(system, cells, &command.guard, &mut reads);
     add_statements(system, cells, &command.body, &mut reads, &mut writes);
-    Touched { reads, writes, rank: command.rank, global: system.exclusive.is_some() }
+    Touched { reads, writes, rank: command.rank, global: false }
 }
 
 fn add_expression(system: &System, cells: &Cells, expr: &Expr, reads: &mut CellSet) {
@@ -271,7 +275,14 @@ mod tests {
         assert_eq!(pairs(&system), [false, false, false], "the last may enable the first");
         let mut system = sample(bodies());
         system.exclusive = Some(VarId(1));
-        assert_eq!(pairs(&system), [false, false, false]);
+        assert_eq!(pairs(&system), [false, false, true], "the first may go on with any other");
+        system.commands[1].guard = Expr::equal(Expr::read(VarId(1)), Expr::Const(0));
+        assert_eq!(pairs(&system), [true, false, true], "but not with one that waits for the scalar");
+        system.commands[1].body.push(set(VarId(1), Expr::read(VarId(3))));
+        assert_eq!(pairs(&system), [false, false, false], "a value that is not known may let anybody go on");
+        system.commands[1].body.pop();
+        system.vars[1].init = vec![1];
+        assert_eq!(pairs(&system), [false, false, false], "a start inside a chain");
     }
 
     #[test]

@@ -164,7 +164,7 @@ fn depth_first_with_any_cache_is_complete() {
         let deepest = exact(interp, Order::Dfs).outcome.stats.depth as usize + 1;
         for (index, spec) in specs.iter().enumerate() {
             for order in [Order::Dfs, Order::Sleeping] {
-                let codec = if (seed as usize + index) % 2 == 0 { Codec::Plain } else { Codec::Tree };
+                let codec = if (seed as usize + index).is_multiple_of(2) { Codec::Plain } else { Codec::Tree };
                 let most = truth.states.len().max(1);
                 for capacity in capacities(interp, order, deepest, most) {
                     let name = format!("seed {seed}, {order:?}, {spec} of {capacity} for {most}");
@@ -202,7 +202,7 @@ fn cover_ends_and_is_complete_in_any_order() {
         let most = truth.states.len().max(1);
         for (index, spec) in specs.iter().enumerate() {
             let order = if index % 3 == 2 { Order::Dfs } else { Order::Bfs };
-            let codec = if (seed as usize + index) % 2 == 0 { Codec::Plain } else { Codec::Tree };
+            let codec = if (seed as usize + index).is_multiple_of(2) { Codec::Plain } else { Codec::Tree };
             let mut worked = false;
             for capacity in [most / 4 + 1, most / 2 + 1, most * 3 / 4 + 1, most] {
                 let found = cached(interp, order, codec, spec, capacity, Some(PATIENCE_PERCENT));

@@ -112,6 +112,12 @@ impl CellSet {
         }
     }
 
+    pub fn remove_all(&mut self, other: &CellSet) {
+        for (word, fewer) in self.words.iter_mut().zip(&other.words) {
+            *word &= !fewer;
+        }
+    }
+
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
