@@ -35,7 +35,7 @@ pub fn words(key: &[u32]) -> u64 {
 /// `count` never moves a hash down. Tables that grow in place rely on both.
 #[inline(always)]
 pub fn scale(hash: u64, count: usize) -> usize {
-    (hash as u128 * count as u128 >> 64) as usize
+    ((hash as u128 * count as u128) >> 64) as usize
 }
 
 #[cfg(test)]

@@ -91,12 +91,12 @@ impl StepLog {
 
     fn open_chunk(&mut self) -> Result<(), SpillError> {
         let mut buffer = None;
-        if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut()) {
-            if let Place::Ram(bytes) = &chunk.place {
-                let slot = spill.put(bytes)?;
-                if let Place::Ram(bytes) = std::mem::replace(&mut chunk.place, Place::Disk(slot)) {
-                    buffer = Some(bytes);
-                }
+        if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut())
+            && let Place::Ram(bytes) = &chunk.place
+        {
+            let slot = spill.put(bytes)?;
+            if let Place::Ram(bytes) = std::mem::replace(&mut chunk.place, Place::Disk(slot)) {
+                buffer = Some(bytes);
             }
         }
         let buffer = match buffer {

@@ -304,7 +304,7 @@ impl Roots {
 /// The home line of a mixed value: monotone in the value and in the number of lines.
 #[inline(always)]
 fn home(mixed: u64, lines: usize) -> usize {
-    (mixed as u128 * lines as u128 >> MIX_BITS) as usize
+    ((mixed as u128 * lines as u128) >> MIX_BITS) as usize
 }
 
 #[cfg(test)]

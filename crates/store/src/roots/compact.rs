@@ -57,7 +57,7 @@ impl Compact {
     fn jump(&self, rest: u32, attempt: u32) -> usize {
         let hash = (rest as u64 ^ (attempt as u64) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let hash = (hash ^ hash >> 31).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        (hash as u128 * self.lines as u128 >> 64) as usize
+        ((hash as u128 * self.lines as u128) >> 64) as usize
     }
 
     /// The line of a try, the first of which is at home.
