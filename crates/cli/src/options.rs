@@ -19,7 +19,7 @@ pub struct Options {
 pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = CHECK_EXAMPLES)]
-    Check(CheckOptions),
+    Check(Box<CheckOptions>),
     /// Walk through a model, at random or by hand
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateOptions),
