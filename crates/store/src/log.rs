@@ -206,9 +206,9 @@ mod tests {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                let step = if random % 1000 == 0 { random >> 40 & 500 } else { random >> 20 & 1 };
+                let step = if random.is_multiple_of(1000) { random >> 40 & 500 } else { random >> 20 & 1 };
                 let parent = (twin[twin.len() - 1].0 + step).min(twin.len() as u64 - 1);
-                let position = if random % 777 == 0 { 1 << 20 } else { (random >> 50) as u32 & 31 };
+                let position = if random.is_multiple_of(777) { 1 << 20 } else { (random >> 50) as u32 & 31 };
                 twin.push((parent, position));
             }
             for &(parent, position) in &twin {

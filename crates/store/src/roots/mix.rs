@@ -51,13 +51,14 @@ mod tests {
     /// Lines must fill like balls thrown at random: the variance of their fill is its mean.
     #[test]
     fn structured_roots_spread_like_random_ones() {
-        let sets: [(&str, Box<dyn Fn(u64) -> u64>); 6] = [
-            ("square", Box::new(|i| (i % 1024) << 32 | i / 1024)),
-            ("row", Box::new(|i| i)),
-            ("column", Box::new(|i| i << 32)),
-            ("even", Box::new(|i| (i % 512 * 2) << 32 | (i / 512 * 4))),
-            ("diagonal", Box::new(|i| i << 32 | i)),
-            ("large", Box::new(|i| (i % 1024) << 54 | (i / 1024) << 20)),
+        type Set = (&'static str, fn(u64) -> u64);
+        let sets: [Set; 6] = [
+            ("square", |i| ((i % 1024) << 32) | (i / 1024)),
+            ("row", |i| i),
+            ("column", |i| i << 32),
+            ("even", |i| ((i % 512 * 2) << 32) | (i / 512 * 4)),
+            ("diagonal", |i| (i << 32) | i),
+            ("large", |i| ((i % 1024) << 54) | ((i / 1024) << 20)),
         ];
         for (name, root) in sets {
             let mut lines = vec![0u32; 1 << 16];

@@ -41,10 +41,10 @@ fn compact_tables_take_about_five_bytes_a_root() {
     let mut table = Roots::new(Grant::unlimited()).unwrap();
     for root in 0..1_500_000u64 {
         table.reserve(1, 1 << 16).unwrap();
-        assert_eq!(put(&table, (root % 2000) << 32 | root / 2000), Ok(true));
+        assert_eq!(put(&table, ((root % 2000) << 32) | (root / 2000)), Ok(true));
     }
     assert!(table.format != Format::Wide && table.bytes() < table.len() * 8, "{} bytes", table.bytes());
-    assert!((0..1_500_000u64).all(|root| put(&table, (root % 2000) << 32 | root / 2000) == Ok(false)));
+    assert!((0..1_500_000u64).all(|root| put(&table, ((root % 2000) << 32) | (root / 2000)) == Ok(false)));
 }
 
 #[test]
