@@ -1,0 +1,99 @@
+//! Every strategy visits every state of every small model, and says when it could not.
+
+#[path = "common/report.rs"]
+mod common;
+
+use common::{report, root};
+use serde_json::Value;
+
+/// Models with more states are left out.
+const MOST_STATES: u64 = 20_000;
+
+fn number(report: &Value, name: &str) -> u64 {
+    report[name].as_u64().unwrap_or_else(|| panic!("{name} is a number"))
+}
+
+/// A share of the states of a model; the estimate of distinct states may be off by this factor.
+const TOLERANCE: f64 = 0.08;
+
+fn compare(model: &str, truth: &Value, options: &[&str]) -> bool {
+    let (_, found) = report(&[&[model, "--keep-going", "--memory", "200M"], options].concat());
+    if found["complete"] == Value::Bool(false) {
+        let reason = found["reason"].as_str().unwrap();
+        let named = ["memory: all", "redundancy:"].iter().any(|start| reason.starts_with(start));
+        assert!(named || found["verdict"] != "unknown", "{model} {options:?}: {reason}");
+        return false;
+    }
+    let name = format!("{model} {options:?}");
+    let (states, visits) = (number(truth, "states"), number(&found, "states"));
+    if number(&found, "forgotten") == 0 {
+        assert_eq!(states, visits, "{name}");
+        assert_eq!(truth["deadlocks"], found["deadlocks"], "{name}");
+        assert_eq!(number(&found, "distinct"), states, "{name}");
+    } else {
+        let distinct = number(&found, "distinct") as f64;
+        assert!(visits >= states, "{name}");
+        assert!((distinct / states as f64 - 1.0).abs() < TOLERANCE, "{name}: {distinct} of {states}");
+    }
+    assert_eq!(number(truth, "deadlocks") > 0, number(&found, "deadlocks") > 0, "{name}");
+    assert_eq!(truth["verdict"] == "holds", found["verdict"] == "holds", "{name}");
+    true
+}
+
+#[test]
+fn small_models_are_visited_completely() {
+    let folder = root().join("models/dve");
+    let mut finished = [0; 2];
+    let mut models = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path().display().to_string();
+        let (_, truth) = report(&[&path, "--keep-going", "--max-states", &MOST_STATES.to_string()]);
+        if truth["complete"] == Value::Bool(false) {
+            continue;
+        }
+        models += 1;
+        let states = number(&truth, "states");
+        for strategy in ["sleep", "cover", "cache:SC", "cache:MFU:25%,LRU:75%"] {
+            assert!(compare(&path, &truth, &["--strategy", strategy]), "{path} {strategy} has room for all");
+        }
+        let (half, most) = ((states / 2 + 1).to_string(), (states * 9 / 10 + 1).to_string());
+        for strategy in ["sleep+cache:RND", "cover:LRU", "cache:LRU", "cache:OI", "cache:kind"] {
+            for (index, size) in [&half, &most].into_iter().enumerate() {
+                let options = ["--strategy", strategy, "--cache-size", size, "--redundancy-limit", "20x"];
+                finished[index] += compare(&path, &truth, &options) as u32;
+            }
+        }
+        for rule in ["cache:SC", "cache:RND"] {
+            let options = ["--strategy", rule, "--order", "bfs", "--cache-size", &most, "--store", "tree"];
+            compare(&path, &truth, &options);
+        }
+    }
+    assert!(models > 12 && finished[0] > 10 && finished[1] > 30, "{models} models, {finished:?} runs finished");
+}
+
+#[test]
+fn strategies_that_cannot_be_are_refused_with_what_can() {
+    let model = root().join("models/dve/dekker.dve").display().to_string();
+    for (options, word) in [
+        (&["--cache", "LRV:10%"][..], "LRU MRU"),
+        (&["--cache", "LRU:60%,MFU:60%"], "MFU:25%,LRU:75%"),
+        (&["--strategy", "best"], "cache:LRU"),
+        (&["--strategy", "sleep", "--order", "bfs"], "--order dfs"),
+        (&["--cache-size", "600"], "--cache LRU"),
+        (&["--cache", "LRU", "--cache-size", "900G"], "--memory"),
+    ] {
+        let program = env!("CARGO_BIN_EXE_plimsoll");
+        let run = std::process::Command::new(program).arg("check").arg(&model).args(options).output().unwrap();
+        let message = String::from_utf8_lossy(&run.stderr).to_string();
+        assert_eq!(run.status.code(), Some(2), "{options:?}: {message}");
+        assert!(message.contains(word), "{options:?}: {message}");
+    }
+}
+
+#[test]
+fn a_cache_below_the_stack_says_so() {
+    let model = root().join("models/dve/peterson_filter_3.dve").display().to_string();
+    let (code, found) = report(&[&model, "--cache", "LRU", "--cache-size", "20"]);
+    assert_eq!((code, found["verdict"].as_str()), (20, Some("unknown")));
+    assert!(found["reason"].as_str().unwrap().contains("all 20 states"));
+}
