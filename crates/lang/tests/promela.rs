@@ -172,7 +172,7 @@ fn properties_are_given_over_global_names() {
     assert!(reached("s == busy && n[1] == 7"));
     assert!(!reached("s == idle && n[1] == 7"));
     assert!(reached("P@work && s == busy") && !reached("P@work && n[1] > 0"));
-    for wrong in ["k == 1", "s ==", "n == 1", "P@nowhere", "run P()", "s == busy )"] {
+    for wrong in ["k == 1", "s ==", "n == 1", "P@nowhere", "run P()", "s == busy )", "h == 0"] {
         assert!(model.property(wrong, PropertyKind::Goal).is_err(), "{wrong}");
     }
 }

@@ -122,7 +122,8 @@ impl Lowering<'_> {
             Root::Global(number) => (None, number),
             Root::Local(number) => (Some(frame.proctype), number),
         };
-        if self.is_constant_channel(proctype, number) {
+        let unseen = proctype.is_none() && self.globals[number].is_none();
+        if unseen || self.is_constant_channel(proctype, number) {
             return Vec::new();
         }
         let mut out = self.initial_scalars(variable, root, frame, draft);

@@ -3,7 +3,7 @@
 use super::channels::{Target, Targets};
 use super::value::{Draft, Value};
 use super::{Frame, Lowering};
-use crate::promela::ast::{Base, Expr as Source, Pattern, Place as Named, Step};
+use crate::promela::ast::{Base, Expr as Source, Pattern, Place as Named, Root, Step};
 use plimsoll_ir::{BinOp, Expr, Narrow, Scalar, Stmt};
 
 /// A statement on one of the channels it may concern, or on none.
@@ -17,7 +17,7 @@ pub struct Variant {
 impl Lowering<'_> {
     /// Stores a value in a place, keeping what fits.
     pub fn store(&mut self, place: &Named, value: Value, frame: Frame, draft: &mut Draft) -> Vec<Stmt> {
-        if self.is_constant_place(place, frame) {
+        if self.is_unstored(place, frame) {
             return Vec::new();
         }
         let scalar = self.scalar_of(place);
@@ -27,14 +27,11 @@ impl Lowering<'_> {
         out
     }
 
-    /// Can only one channel ever be stored there?
-    fn is_constant_place(&self, place: &Named, frame: Frame) -> bool {
-        if place.base != Base::Chan {
-            return false;
-        }
+    /// Is there nothing to store, because only one channel fits or because nobody looks?
+    fn is_unstored(&self, place: &Named, frame: Frame) -> bool {
         match place.root {
-            crate::promela::ast::Root::Global(number) => self.is_constant_channel(None, number),
-            crate::promela::ast::Root::Local(number) => self.is_constant_channel(Some(frame.proctype), number),
+            Root::Global(number) => self.globals[number].is_none(),
+            Root::Local(number) => place.base == Base::Chan && self.is_constant_channel(Some(frame.proctype), number),
         }
     }
 

@@ -4,7 +4,7 @@
 //! the slot's first variable of that type, and so on. A slot is all zero while nothing lives in it.
 
 use super::Lowering;
-use crate::promela::ast::{Base, Program, Variable};
+use crate::promela::ast::{Base, Expr, Init, Program, Root, StmtKind, Variable, walk_statements};
 use plimsoll_ir::{EnumId, ProcessId, Scalar, System, Type, VarId};
 use std::collections::HashMap;
 
@@ -124,15 +124,45 @@ impl Lowering<'_> {
         cells
     }
 
+    /// Adds the global variables, but for constant channels and hidden variables that nobody reads.
     pub fn add_globals(&mut self) {
+        let read = read_globals(self.program);
         for (number, variable) in self.program.globals.iter().enumerate() {
-            let var = (!self.is_constant_channel(None, number)).then(|| {
+            let unseen = variable.hidden && !read[number];
+            let var = (!unseen && !self.is_constant_channel(None, number)).then(|| {
                 let ty = self.types.variable(self.program, variable);
                 self.system.var(variable.name.clone(), ty, None)
             });
             self.globals.push(var);
         }
     }
+}
+
+/// Which global variables does an expression read?
+fn read_globals(program: &Program) -> Vec<bool> {
+    let mut read = vec![false; program.globals.len()];
+    let mut note = |part: &Expr| {
+        if let Expr::Read(place) | Expr::Probe(_, place) | Expr::Poll { channel: place, .. } = part
+            && let Root::Global(number) = place.root
+        {
+            read[number] = true;
+        }
+    };
+    let locals = program.proctypes.iter().flat_map(|proctype| &proctype.locals);
+    for variable in program.globals.iter().chain(locals) {
+        if let Init::Value(value) = &variable.init {
+            value.walk(&mut note);
+        }
+    }
+    for proctype in program.proctypes.iter().chain(&program.never) {
+        proctype.provided.iter().for_each(|condition| condition.walk(&mut note));
+        walk_statements(&proctype.body, &mut |stmt| {
+            if let StmtKind::Step(step) = &stmt.kind {
+                step.walk(&mut note);
+            }
+        });
+    }
+    read
 }
 
 /// A variable that several locals share carries all their names.

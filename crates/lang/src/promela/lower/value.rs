@@ -237,6 +237,12 @@ impl Lowering<'_> {
             let id = self.channel_id(place, frame, draft);
             return Value::within(id, 0, self.types.chan.high);
         }
+        if let Root::Global(number) = place.root
+            && self.globals[number].is_none()
+        {
+            self.fail("a hidden variable that the model never reads has no value");
+            return Value::constant(0);
+        }
         let scalar = self.scalar_of(place);
         let expr = Expr::read(self.place(place, frame, draft));
         // Variables are read as int, also unsigned ones of 32 bits.
