@@ -188,6 +188,19 @@ fn properties_that_cannot_be_checked_yet_are_refused_unless_ignored() {
 }
 
 #[test]
+fn an_ignored_property_still_makes_locations() {
+    let model = "byte x; active proctype P() { x = 1; spot: goto away; away: x = 2 }";
+    let count = |text: &str| {
+        let loaded = try_load(text, &Options { ignore_property: true, ..Options::default() }).unwrap();
+        let LoadedModel::System { system, .. } = loaded.model else { panic!() };
+        search(&Interp::new(system)).states
+    };
+    let (plain, claim) = (count(model), format!("{model} never {{ do :: P@spot -> break :: else od }}"));
+    // Not that it should, but SPIN's numbers depend on it.
+    assert_eq!((plain, count(&claim), count(&format!("{model} ltl p {{ <> P@spot }}"))), (4, 5, 5));
+}
+
+#[test]
 fn definitions_come_from_outside_too() {
     let mut options = Options::default();
     options.promela.defines = vec!["N=3".into(), "FAST".into()];

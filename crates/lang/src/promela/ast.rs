@@ -73,6 +73,8 @@ pub struct Program {
     pub ltl: Vec<(String, Site)>,
     pub traces: Vec<Site>,
     pub uses_last: bool,
+    /// Labels that some expression asks about, also in properties that are ignored: they make locations.
+    pub remote_labels: Vec<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ mod storage;
 mod transition;
 mod value;
 
-use super::ast::{Expr as Source, Program, StmtKind, walk_statements};
+use super::ast::{Expr as Source, Program};
 use super::flow::{self, Automaton};
 use super::lexer::Site;
 use channels::{Channel, Family, Row};
@@ -27,7 +27,6 @@ use config::Configuration;
 use plimsoll_ir::{BinOp, Deadlock, EnumId, Enumeration, Expr, Faults, Property, PropertyKind, Scalar, System, VarId};
 use points::Points;
 use rendezvous::Receiver;
-use std::sync::Arc;
 use storage::{Slot, Types};
 use value::balanced;
 
@@ -96,11 +95,10 @@ pub fn lower_expression(program: &Program, config: &Configuration, value: &Sourc
 impl<'a> Lowering<'a> {
     /// Everything but the commands.
     fn new(program: &'a Program, config: &'a Configuration, name: &str) -> Result<Lowering<'a>, Problems> {
-        let remote = remote_labels(program);
         let mut errors = Vec::new();
         let mut automata = Vec::new();
         for proctype in &program.proctypes {
-            match flow::automaton(proctype, &remote, false) {
+            match flow::automaton(proctype, &program.remote_labels, false) {
                 Ok(automaton) => automata.push(automaton),
                 Err(mut found) => errors.append(&mut found),
             }
@@ -189,23 +187,4 @@ fn inside_atomic(automaton: &Automaton) -> Vec<bool> {
         }
     }
     inside
-}
-
-/// Labels that some expression asks about.
-fn remote_labels(program: &Program) -> Vec<Arc<str>> {
-    let mut out = Vec::new();
-    let mut note = |part: &Source| {
-        if let Source::AtLabel(remote) = part {
-            out.push(remote.name.clone());
-        }
-    };
-    for proctype in program.proctypes.iter().chain(&program.never) {
-        walk_statements(&proctype.body, &mut |stmt| {
-            if let StmtKind::Step(step) = &stmt.kind {
-                step.walk(&mut note);
-            }
-        });
-        proctype.provided.iter().for_each(|condition| condition.walk(&mut note));
-    }
-    out
 }

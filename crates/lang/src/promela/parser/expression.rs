@@ -226,6 +226,9 @@ impl Parser<'_> {
             return Err(self.unexpected(&format!("`@` or `:` after the proctype {}", name.text)));
         }
         let part = self.expect_name("a label or a variable")?;
+        if to_label {
+            self.program.remote_labels.push(part.text.clone());
+        }
         let index = if !to_label && self.accept("[") {
             let index = self.expression()?;
             self.expect("]")?;

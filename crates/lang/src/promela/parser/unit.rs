@@ -188,7 +188,9 @@ impl Parser<'_> {
         let token = self.advance();
         let name =
             if self.at("{") { String::new() } else { self.expect_name("the name of the formula")?.text.to_string() };
-        self.braced()?;
+        let formula = self.braced()?;
+        let labels = formula.windows(2).filter(|pair| pair[0].is("@")).map(|pair| pair[1].text.clone());
+        self.program.remote_labels.extend(labels);
         self.program.ltl.push((name, token.site));
         Ok(())
     }
