@@ -1,5 +1,6 @@
 //! From a model file to a verified system with the properties that were asked for.
 
+use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::options::{DialectName, LanguageName, LookFor, ModelOptions, OverflowName};
 use plimsoll_ir::passes::optimise;
@@ -7,6 +8,7 @@ use plimsoll_ir::{Property, PropertyKind, Symmetry, System, text, verify};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
+use plimsoll_search::trace::follow;
 use std::path::Path;
 
 /// A model as loaded.
@@ -74,14 +76,21 @@ fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Re
     of_loaded(loaded, look_for, styled)
 }
 
-/// The same model, prepared for what `message` (of a fault) says it needs; `None` if it says nothing of the kind.
-pub fn refined(promela: &Promela, message: &str, look_for: &LookFor) -> Option<Result<Subject, Failure>> {
-    let promela = promela.refine(message)?;
-    Some(promela.system().map_err(|found| Failure::Model(render_all(&found))).and_then(|system| {
-        let model = LoadedModel::System { system, symbols: Symbols::Promela(Box::new(promela)) };
-        let source = Source { name: String::new(), text: String::new() };
-        of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false)
-    }))
+/// If the path at `positions` ends in a fault because a process had no place to live, the model with room for it.
+pub fn refined(
+    promela: &Promela,
+    executor: &Executor,
+    positions: &[u32],
+    look_for: &LookFor,
+) -> Result<Option<Subject>, Failure> {
+    let Ok(path) = follow(executor.reference(), positions) else { return Ok(None) };
+    let before = path.len().checked_sub(2).map(|before| path[before].state.as_slice());
+    let message = path.last().and_then(|last| executor.explain(before, last.step));
+    let Some(promela) = message.and_then(|message| promela.refine(&message)) else { return Ok(None) };
+    let system = promela.system().map_err(|found| Failure::Model(render_all(&found)))?;
+    let model = LoadedModel::System { system, symbols: Symbols::Promela(Box::new(promela)) };
+    let source = Source { name: String::new(), text: String::new() };
+    of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false).map(Some)
 }
 
 fn render_all(found: &[lang::Diagnostic]) -> String {

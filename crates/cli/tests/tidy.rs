@@ -165,16 +165,19 @@ fn every_option_is_described_outside_the_program() {
     documents.extend(files(&root().join("docs"), &["md"]).iter().map(|path| text(path)));
     let options = text(&root().join("crates/cli/src/options.rs"));
     let mut flaws = Vec::new();
-    let mut long = false;
+    // The attribute of an option; its long name is in there, or that of the field.
+    let mut attribute = "";
     for line in options.split("#[cfg(test)]").next().unwrap().lines().map(str::trim) {
-        if line.starts_with("#[arg(long") {
-            long = true;
-        } else if let (true, Some(field)) = (long, line.strip_prefix("pub ")) {
-            let name = format!("--{}", field.split(':').next().unwrap().replace('_', "-"));
+        if line.starts_with("#[arg(") && line.contains("long") {
+            attribute = line;
+        } else if let (false, Some(field)) = (attribute.is_empty(), line.strip_prefix("pub ")) {
+            let given = attribute.split_once("long = \"").and_then(|(_, rest)| rest.split_once('"'));
+            let name = given.map_or(field.split(':').next().unwrap(), |(name, _)| name);
+            let name = format!("--{}", name.replace('_', "-"));
             if !documents.contains(&name) {
                 flaws.push(format!("{name} is described neither in README.md nor in docs/"));
             }
-            long = false;
+            attribute = "";
         }
     }
     report(flaws);

@@ -15,7 +15,6 @@ use crate::{interrupt, machine};
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
-use plimsoll_search::trace::follow;
 use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
 use plimsoll_store::Budget;
 use std::io;
@@ -135,15 +134,12 @@ impl Run<'_> {
 
     /// If the search ended because a process had no place to live, the model with room for it.
     fn refined(&self, verdict: &Verdict, executor: &Executor) -> Result<Option<Subject>, Failure> {
-        let (Some(promela), Verdict::Violated(violation)) = (self.promela, verdict) else { return Ok(None) };
-        if violation.what != What::Fault {
-            return Ok(None);
+        match (self.promela, verdict) {
+            (Some(promela), Verdict::Violated(violation)) if violation.what == What::Fault => {
+                subject::refined(promela, executor, &violation.trace.positions, &self.options.look_for)
+            }
+            _ => Ok(None),
         }
-        let path = follow(executor.reference(), &violation.trace.positions).map_err(not_replayed)?;
-        let before = path.len().checked_sub(2).map(|before| path[before].state.as_slice());
-        let message = path.last().and_then(|last| executor.explain(before, last.step));
-        let larger = message.and_then(|message| subject::refined(promela, &message, &self.options.look_for));
-        larger.transpose()
     }
 }
 

@@ -20,12 +20,23 @@ pub fn run(options: &ReplayOptions, out: &mut Output) -> Result<u8, Failure> {
     let look_for = LookFor { find: stored.find.clone(), invariant: stored.invariant.clone(), ..LookFor::default() };
     let overflow = options.model.overflow.or(stored.overflow());
     let model = ModelOptions { overflow, ..options.model.clone() };
-    let subject = subject::load(&model, &look_for, options.output.color.wanted(&io::stderr()))?;
-    let executor = Executor::interpreted(subject.content);
-    let view = View::new(&executor);
+    let mut subject = subject::load(&model, &look_for, options.output.color.wanted(&io::stderr()))?;
     let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
-    let violation = stored.violation(&view).map_err(refuse)?;
-    let path = replay(executor.reference(), &violation).map_err(|error| refuse(explain(error)))?;
+    let (executor, violation, path) = loop {
+        let promela = subject.promela.take();
+        let executor = Executor::interpreted(subject.content);
+        let violation = stored.violation(&View::new(&executor)).map_err(refuse)?;
+        let error = match replay(executor.reference(), &violation) {
+            Ok(path) => break (executor, violation, path),
+            Err(error) => error,
+        };
+        // The trace may be of a Promela model that was prepared for more processes.
+        let positions = &violation.trace.positions;
+        let followed = if let ReplayError::NoSuchStep { at } = error { &positions[..at] } else { positions };
+        let larger = promela.map(|promela| subject::refined(&promela, &executor, followed, &look_for)).transpose()?;
+        subject = larger.flatten().ok_or_else(|| refuse(explain(error)))?;
+    };
+    let view = View::new(&executor);
     let origin = Origin { model: model.model.display().to_string(), overflow, look_for: &look_for };
     let trace = TraceReport::new(&violation, &path, &view, origin);
     if options.output.json {
