@@ -69,18 +69,18 @@ mod tests {
     }
 
     #[test]
-    fn every_twin_has_its_model() {
+    fn twins_have_the_counts_of_their_models() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
-        for (folder, extension) in [("promela", "pml"), ("murphi", "m")] {
-            for entry in std::fs::read_dir(root.join(folder)).unwrap() {
-                let path = entry.unwrap().path();
-                assert_eq!(path.extension().unwrap(), extension);
-                let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-                let model = list(&root, std::slice::from_ref(&name)).unwrap().into_iter().find(|m| m.name == name);
-                let model = model.expect("a model of the same name that holds");
+        let mut twins = 0;
+        for model in list(&root, &[]).unwrap() {
+            for (folder, extension) in [("promela", "pml"), ("murphi", "m")] {
+                let path = root.join(folder).join(&model.name).with_extension(extension);
+                let Ok(text) = std::fs::read_to_string(&path) else { continue };
                 let counts = format!("expect: states={} transitions={}", model.states, model.transitions);
-                assert!(std::fs::read_to_string(&path).unwrap().contains(&counts), "{name}");
+                assert!(text.contains(&counts), "{}", path.display());
+                twins += 1;
             }
         }
+        assert!(twins >= 6, "{twins} twins");
     }
 }
