@@ -46,13 +46,14 @@ fn search<M: Model + ?Sized>(
     sleep: Option<&mut Sleep>,
     control: &mut Control,
 ) -> Outcome {
-    let marked = store.is_cache();
+    let (marked, wants_kinds) = (store.is_cache(), store.wants_kinds());
     let mut search = Dfs {
         model,
         store,
         stack,
         sleep,
         marked,
+        wants_kinds,
         control,
         conventions: model.conventions(),
         stats: Stats::default(),
@@ -81,6 +82,7 @@ struct Dfs<'a, 'c, M: ?Sized> {
     sleep: Option<&'a mut Sleep>,
     /// Items on the stack have a step and a position.
     marked: bool,
+    wants_kinds: bool,
     control: &'a mut Control<'c>,
     conventions: Conventions,
     stats: Stats,
@@ -123,7 +125,9 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         let mut note = Note::default();
         if let Some(step) = step {
             note.depth = self.stack.depth() as u32 - 1;
-            note.kind = if step == sleep::START { 0 } else { self.model.kind(Step(step)) };
+            if self.wants_kinds && step != sleep::START {
+                note.kind = self.model.kind(Step(step));
+            }
         }
         if let Some(sleep) = &mut self.sleep {
             sleep.descend(self.model, self.stack, state.len());

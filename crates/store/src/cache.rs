@@ -230,6 +230,9 @@ impl Cache {
 
     /// The state has this many successors.
     pub fn count_successors(&mut self, place: Place, successors: usize) {
+        if !self.counts_successors {
+            return;
+        }
         let (visits, _) = self.slots.counts(place.0);
         self.slots.set_counts(place.0, visits, (successors as u32).min(UNKNOWN_DEGREE - 1));
         self.recost(place.0, Event::Expanded);
