@@ -20,6 +20,9 @@ pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
+    /// Write the reachable graph of a model to a file in the AUT format
+    #[command(after_help = GENERATE_EXAMPLES)]
+    Generate(Box<GenerateOptions>),
     /// Walk through a model, at random or by hand
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateOptions),
@@ -62,6 +65,11 @@ Examples:
   plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
   plimsoll check model.dve --memory 1G --disk 20G --time 1h
   plimsoll check model.dve --json --keep-going --no-deadlock";
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  plimsoll generate model.dve --output model.aut
+  plimsoll generate model.pml --output model.aut --memory 4G";
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -258,6 +266,18 @@ pub struct CheckOptions {
     /// Write the trace of a violation to this file, for `replay`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct GenerateOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Memory for the whole process
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
 }
 
 #[derive(Debug, Args)]

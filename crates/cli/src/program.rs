@@ -34,6 +34,10 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             interrupt::listen();
             commands::check::run(&options, out)
         }
+        Command::Generate(options) => {
+            interrupt::listen();
+            commands::generate::run(&options, out)
+        }
         Command::Simulate(options) => commands::simulate::run(&options, out),
         Command::Replay(options) => commands::replay::run(&options, out),
         Command::Info(options) => commands::info::run(&options, out),

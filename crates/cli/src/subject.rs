@@ -85,8 +85,15 @@ pub fn refined(
 ) -> Result<Option<Subject>, Failure> {
     let Ok(path) = follow(executor.reference(), positions) else { return Ok(None) };
     let before = path.len().checked_sub(2).map(|before| path[before].state.as_slice());
-    let message = path.last().and_then(|last| executor.explain(before, last.step));
-    let Some(promela) = message.and_then(|message| promela.refine(&message)) else { return Ok(None) };
+    match path.last().and_then(|last| executor.explain(before, last.step)) {
+        Some(message) => larger(promela, &message, look_for),
+        None => Ok(None),
+    }
+}
+
+/// If `message` says that a process has no place to live, the model with room for it.
+pub fn larger(promela: &Promela, message: &str, look_for: &LookFor) -> Result<Option<Subject>, Failure> {
+    let Some(promela) = promela.refine(message) else { return Ok(None) };
     let system = promela.system().map_err(|found| Failure::Model(render_all(&found)))?;
     let model = LoadedModel::System { system, symbols: Symbols::Promela(Box::new(promela)) };
     let source = Source { name: String::new(), text: String::new() };

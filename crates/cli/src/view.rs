@@ -53,6 +53,11 @@ impl<'a> View<'a> {
         self.describe().property(number)
     }
 
+    /// What a step is called.
+    pub fn label(&self, step: Step) -> String {
+        self.describe().step(step).label
+    }
+
     /// Every field of a state.
     pub fn state(&self, state: &[u32]) -> Vec<FieldValue> {
         field_values(self.describe().fields(state))

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod generate;
 pub mod info;
 pub mod replay;
 pub mod simulate;

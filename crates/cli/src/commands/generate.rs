@@ -1,0 +1,142 @@
+//! `plimsoll generate`: write the reachable graph of a model to a file in the AUT format.
+//!
+//! States are numbered in the order they are found. They are kept as they are, for the table of plain vectors
+//! gives each its number; when memory runs out, the file is completed with what was found so far.
+
+use crate::executor::Executor;
+use crate::failure::{Failure, exit};
+use crate::options::{GenerateOptions, LookFor, Order, StoreName};
+use crate::output::Output;
+use crate::plan::{Facts, Plan, Wishes};
+use crate::size::show_count;
+use crate::subject::{self, Subject};
+use crate::view::View;
+use crate::{interrupt, machine};
+use plimsoll_lang::AutWriter;
+use plimsoll_model::{Model, Step, Successors};
+use plimsoll_store::intern::Intern;
+use plimsoll_store::{Budget, Full, Queue, hash};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::sync::atomic::Ordering;
+
+/// Runs the command.
+pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
+    let mut subject = subject::load(&options.model, &LookFor::default(), false)?;
+    loop {
+        let promela = subject.promela.take();
+        let Subject { content, .. } = subject;
+        let mut notes = Vec::new();
+        let executor = Executor::native(content.optimised(), machine::memory_budget(options.memory).bytes, &mut notes);
+        let graph = write(options, &executor)?;
+        let message = graph.wrong.as_ref().and_then(|(state, step)| executor.explain(state.as_deref(), *step));
+        let larger = promela.zip(message).map(|(promela, why)| subject::larger(&promela, &why, &LookFor::default()));
+        if let Some(larger) = larger.transpose()?.flatten() {
+            subject = larger;
+            continue;
+        }
+        out.print(&graph.summary(options));
+        return Ok(if graph.complete { 0 } else { exit::UNKNOWN });
+    }
+}
+
+/// What was written.
+#[derive(Default)]
+struct Written {
+    states: u64,
+    edges: u64,
+    faults: u64,
+    /// The first step that went wrong: the state it was taken in, none for a start.
+    wrong: Option<(Option<Vec<u32>>, Step)>,
+    complete: bool,
+}
+
+impl Written {
+    fn summary(&self, options: &GenerateOptions) -> String {
+        let (states, edges) = (show_count(self.states), show_count(self.edges));
+        let mut text = format!("{}: {states} states, {edges} transitions\n", options.output.display());
+        if self.faults > 0 {
+            text += &format!("{} steps go wrong and lead to no state\n", show_count(self.faults));
+        }
+        if !self.complete {
+            text += "incomplete: the memory is used up, or the search was interrupted\n";
+        }
+        text
+    }
+}
+
+fn write(options: &GenerateOptions, executor: &Executor) -> Result<Written, Failure> {
+    let model = executor.model();
+    let wishes =
+        Wishes { memory: options.memory, store: StoreName::Plain, order: Some(Order::Bfs), ..Wishes::default() };
+    let plan = Plan::resolve(&wishes, &Facts::now(model))?;
+    let budget = Budget::new(plan.pool_bytes);
+    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", options.output.display()));
+    let file = File::create(&options.output).map_err(failed)?;
+    let mut writer = AutWriter::new(BufWriter::new(file), 0).map_err(failed)?;
+    let mut written = Written::default();
+    let explored = interrupt::while_searching(|| explore(model, executor, &budget, &mut writer, &mut written));
+    match explored {
+        Ok(()) => written.complete = true,
+        Err(Stop::Budget) => {}
+        Err(Stop::SeveralStarts(count)) => {
+            return Err(Failure::usage(format!("the model has {count} initial states; an AUT file has one")));
+        }
+        Err(Stop::Io(error)) => return Err(failed(error)),
+    }
+    writer.finish(written.states).map_err(failed)?;
+    Ok(written)
+}
+
+enum Stop {
+    Budget,
+    SeveralStarts(usize),
+    Io(io::Error),
+}
+
+fn explore(
+    model: &dyn Model,
+    executor: &Executor,
+    budget: &Budget,
+    writer: &mut AutWriter<BufWriter<File>>,
+    written: &mut Written,
+) -> Result<(), Stop> {
+    let view = View::new(executor);
+    let full = |Full| Stop::Budget;
+    let mut table = Intern::new(model.width(), budget.grant("states", u64::MAX)).map_err(full)?;
+    let mut queue = Queue::new(model.width(), budget.grant("frontier", u64::MAX), None);
+    let (mut out, mut parents) = (Successors::new(model.width()), Vec::new());
+    model.initial(&mut out);
+    let starts: Vec<(&[u32], Step)> = out.iter().filter(|(_, step)| !step.is_fault()).collect();
+    let [(start, _)] = starts[..] else { return Err(Stop::SeveralStarts(starts.len())) };
+    table.intern(start, hash::words(start)).map_err(full)?;
+    queue.push(start).map_err(|_| Stop::Budget)?;
+    written.states = 1;
+    let mut expanded = 0;
+    while queue.take(64, &mut parents).map_err(|_| Stop::Budget)? > 0 {
+        if interrupt::flag().load(Ordering::Relaxed) {
+            return Err(Stop::Budget);
+        }
+        for state in parents.chunks_exact(model.width()) {
+            out.clear();
+            model.successors(state, &mut out);
+            table.reserve(out.len()).map_err(full)?;
+            for (target, step) in out.iter() {
+                if step.is_fault() {
+                    written.faults += 1;
+                    written.wrong.get_or_insert_with(|| (Some(state.to_vec()), step));
+                    continue;
+                }
+                let (number, new) = table.intern(target, hash::words(target)).map_err(full)?;
+                if new {
+                    queue.push(target).map_err(|_| Stop::Budget)?;
+                    written.states += 1;
+                }
+                writer.edge(expanded, &view.label(step), number.into()).map_err(Stop::Io)?;
+                written.edges += 1;
+            }
+            expanded += 1;
+        }
+    }
+    Ok(())
+}
