@@ -1,6 +1,6 @@
 //! A textual form of systems, for people and for tests.
 //!
-//! [`print`] writes a verified system, [`parse`] reads one back, equal to what was printed. Names are
+//! [`print()`] writes a verified system, [`parse`] reads one back, equal to what was printed. Names are
 //! used wherever they are plain and unambiguous, numbers (`#3`, and `$3` for temporaries) elsewhere. The
 //! grammar is in `docs/ir.md`. Parsing checks names and form only: call [`crate::verify()`] afterwards.
 
