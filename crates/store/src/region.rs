@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
 /// From this size on a region uses huge pages and grows by whole ones.
-const LARGE: usize = 8 << 20;
+const LARGE: usize = 4 << 20;
 
 /// A zero-filled block of memory with room to grow.
 #[derive(Debug)]
