@@ -167,12 +167,12 @@ fn read_ltsmin(output: &str) -> Option<Found> {
 /// What our own `check --json` prints.
 pub fn read_ours(output: &str) -> Option<Found> {
     let report: serde_json::Value = serde_json::from_str(output).ok()?;
-    let number = |key: &str| report.get(key).or_else(|| report.get("search")?.get(key));
+    let states = report.get("states")?.as_u64()?;
     Some(Found {
-        states: number("states")?.as_u64()?,
-        transitions: number("transitions")?.as_u64()?,
-        seconds: number("seconds").and_then(|value| value.as_f64()),
-        store_bytes: number("store_bytes").and_then(|value| value.as_u64()),
+        states,
+        transitions: report.get("transitions")?.as_u64()?,
+        seconds: report.get("seconds").and_then(|value| value.as_f64()),
+        store_bytes: report.get("bytes_per_state").and_then(|each| Some((each.as_f64()? * states as f64) as u64)),
     })
 }
 
