@@ -155,10 +155,14 @@ fn fields(system: &System, layout: &Layout) -> Vec<Field> {
     let mut fields = Vec::new();
     for (index, var) in system.vars.iter().enumerate() {
         let process = system.processes.iter().find(|process| process.location == VarId(index as u32));
-        let owner = var.owner.map(|owner| format!("{}.", system.processes[owner.index()].name));
+        let owner = var.owner.map(|owner| &system.processes[owner.index()].name);
+        // Languages that name a variable after its process do it as `P.x` or `P->x`.
+        let named_after = |owner: &str| {
+            var.name.strip_prefix(owner).is_some_and(|rest| rest.starts_with('.') || rest.starts_with("->"))
+        };
         let name = match (process, owner) {
             (Some(process), _) => process.name.clone(),
-            (None, Some(prefix)) if !var.name.starts_with(&prefix) => prefix + &var.name,
+            (None, Some(owner)) if !named_after(owner) => format!("{owner}.{}", var.name),
             _ => var.name.clone(),
         };
         for (suffix, slot, scalar) in layout.scalars(index, &var.ty) {
@@ -184,6 +188,7 @@ mod tests {
         system.processes.push(Process { name: "P".into(), location, locations });
         system.var("x", Type::array(Scalar::range(-3, 3).into(), 2), Some(ProcessId(0)));
         system.var("P.y", Scalar::BOOL, Some(ProcessId(0)));
+        system.var("P->z", Scalar::BOOL, Some(ProcessId(0)));
         system.var("c", colour, None);
         let mut command = Command::new("paint");
         command.line = 7;
@@ -206,11 +211,11 @@ mod tests {
         let before = system.base_state(&layout);
         system.vars[0].init = vec![1];
         system.vars[1].init = vec![0, -2];
-        system.vars[3].init = vec![2];
+        system.vars[4].init = vec![2];
         let after = system.base_state(&layout);
         let show = Show::new(&system, &layout);
-        assert_eq!(text(&show.fields(&before)), "P=idle P.x[0]=0 P.x[1]=0 P.y=0 c=0");
-        assert_eq!(text(&show.fields(&after)), "P=busy P.x[0]=0 P.x[1]=-2 P.y=0 c=green");
+        assert_eq!(text(&show.fields(&before)), "P=idle P.x[0]=0 P.x[1]=0 P.y=0 P->z=0 c=0");
+        assert_eq!(text(&show.fields(&after)), "P=busy P.x[0]=0 P.x[1]=-2 P.y=0 P->z=0 c=green");
         assert_eq!(text(&show.changes(&before, &after)), "P=busy P.x[1]=-2 c=green");
     }
 
