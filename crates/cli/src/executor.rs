@@ -55,12 +55,11 @@ impl Executor {
     /// The same executor behind a reduction by symmetry; as it is if there is nothing to reduce.
     pub fn by_symmetry(self, symmetry: &Symmetry, precision: Precision, notes: &mut Vec<String>) -> Executor {
         let Some(system) = self.system().cloned() else { return self };
-        // The wrapper consumes the executor, so whether it fits is tried on a cheap one first.
-        if Symmetric::new(Interp::new(system.clone()), &system, symmetry, precision).is_none() {
+        if !symmetry.fits(&system) {
             notes.push("the model declares no symmetry that can be used".into());
             return self;
         }
-        let fits = "just tried";
+        let fits = "just checked";
         match self {
             Executor::Interp(inner) => {
                 let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);

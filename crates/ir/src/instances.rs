@@ -4,7 +4,7 @@
 //! Start commands have a numbering of their own. Verified systems have fewer than
 //! [`crate::verify::INSTANCE_LIMIT`] of each.
 
-use crate::system::{Command, CommandId, System};
+use crate::system::{Choice, Command, CommandId, System};
 
 /// First instance numbers of a list of commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,16 +46,21 @@ impl Instances {
 impl Command {
     /// The values of the choices in the command's `offset`-th instance.
     pub fn choice_values(&self, offset: u32) -> Vec<i64> {
-        let mut rest = offset as i64;
-        let mut values = vec![0; self.choices.len()];
-        for (value, choice) in values.iter_mut().zip(&self.choices).rev() {
-            let span = choice.high - choice.low + 1;
-            *value = choice.low + rest % span;
-            rest /= span;
-        }
-        assert_eq!(rest, 0, "the command has no instance {offset}");
-        values
+        choice_values(&self.choices, offset)
     }
+}
+
+/// The values of choices in the `offset`-th instance they make; the last choice varies fastest.
+pub fn choice_values(choices: &[Choice], offset: u32) -> Vec<i64> {
+    let mut rest = offset as i64;
+    let mut values = vec![0; choices.len()];
+    for (value, choice) in values.iter_mut().zip(choices).rev() {
+        let span = choice.high - choice.low + 1;
+        *value = choice.low + rest % span;
+        rest /= span;
+    }
+    assert_eq!(rest, 0, "there is no instance {offset}");
+    values
 }
 
 impl System {

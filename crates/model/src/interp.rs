@@ -10,12 +10,13 @@ mod run;
 
 use std::sync::OnceLock;
 
+use plimsoll_ir::instances::choice_values;
 use plimsoll_ir::{
     Choice, Command, Deadlock, Effects, Faults, Kind, Layout, ProcessId, Property, PropertyKind, Slot, System,
 };
 
 use crate::chain::Chain;
-use crate::order::{Order, choice_values};
+use crate::order::Order;
 use crate::{Conventions, Model, Step, Successors};
 use link::{Expr, Linker, Place, Stmt};
 use run::{Fault, Machine, Stop};

@@ -4,7 +4,7 @@
 //! by command, then by choices with the last one fastest. Commands are grouped by the process that
 //! moves and the location it moves from; in a state only one list of each group can be enabled.
 
-use plimsoll_ir::{Choice, Command, CommandId, Instances, ProcessId};
+use plimsoll_ir::{Command, CommandId, Instances, ProcessId};
 
 /// Neighbouring commands of one process (or of none), listed by the location they start from.
 pub(crate) struct Group {
@@ -76,22 +76,10 @@ impl Order {
     }
 }
 
-/// The values of a command's choices in its `number`-th instance.
-pub(crate) fn choice_values(choices: &[Choice], number: u32) -> Vec<i64> {
-    let mut rest = number as i64;
-    let mut values: Vec<i64> = Vec::with_capacity(choices.len());
-    for choice in choices.iter().rev() {
-        let span = choice.high - choice.low + 1;
-        values.push(choice.low + rest % span);
-        rest /= span;
-    }
-    values.reverse();
-    values
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_ir::Choice;
 
     fn command(process: Option<u32>, location: u32, rank: u8, spans: &[i64]) -> Command {
         let mut command = Command::new("c");
@@ -112,7 +100,7 @@ mod tests {
         assert_eq!(order.locate(0), Some((CommandId(0), 0)));
         assert_eq!(order.locate(6), Some((CommandId(1), 5)));
         assert_eq!(order.locate(7), None);
-        let values: Vec<_> = (0..6).map(|number| choice_values(&commands[1].choices, number)).collect();
+        let values: Vec<_> = (0..6).map(|number| commands[1].choice_values(number)).collect();
         assert_eq!(values, [[1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3]]);
     }
 

@@ -126,9 +126,4 @@ impl Successors {
         assert!(self.len + count <= self.steps.len(), "more entries than were reserved");
         self.len += count;
     }
-
-    /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
-        (self.states.capacity() + self.steps.capacity()) * size_of::<u32>()
-    }
 }

@@ -5,7 +5,30 @@
 //! fails: an odd character becomes a token of its own, which the parser will not like.
 
 use crate::diagnostic::Span;
+use plimsoll_ir::BinOp;
 use std::sync::Arc;
+
+/// Binary operators with how tightly they bind, in statements and in the preprocessor's conditions.
+pub const OPERATORS: [(&str, BinOp, u8); 18] = [
+    ("||", BinOp::Or, 1),
+    ("&&", BinOp::And, 2),
+    ("|", BinOp::BitOr, 3),
+    ("^", BinOp::BitXor, 4),
+    ("&", BinOp::BitAnd, 5),
+    ("==", BinOp::Eq, 6),
+    ("!=", BinOp::Ne, 6),
+    ("<", BinOp::Lt, 7),
+    (">", BinOp::Gt, 7),
+    ("<=", BinOp::Le, 7),
+    (">=", BinOp::Ge, 7),
+    ("<<", BinOp::Shl, 8),
+    (">>", BinOp::Shr, 8),
+    ("+", BinOp::Add, 9),
+    ("-", BinOp::Sub, 9),
+    ("*", BinOp::Mul, 10),
+    ("/", BinOp::Div, 10),
+    ("%", BinOp::Rem, 10),
+];
 
 /// Where a token comes from. In text from an included file or a macro, `span` marks the place in the main
 /// file that caused it, so that messages always have something to underline.

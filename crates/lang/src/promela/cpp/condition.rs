@@ -1,32 +1,10 @@
 //! The expressions of `#if` and `#elif`.
 
 use super::expand::Expander;
-use crate::promela::lexer::{Token, TokenKind};
+use crate::promela::lexer::{OPERATORS, Token, TokenKind};
 use plimsoll_ir::BinOp;
 
 const DEEPEST: usize = 200;
-
-/// Binary operators with how tightly they bind.
-const OPERATORS: [(&str, BinOp, u8); 18] = [
-    ("||", BinOp::Or, 1),
-    ("&&", BinOp::And, 2),
-    ("|", BinOp::BitOr, 3),
-    ("^", BinOp::BitXor, 4),
-    ("&", BinOp::BitAnd, 5),
-    ("==", BinOp::Eq, 6),
-    ("!=", BinOp::Ne, 6),
-    ("<", BinOp::Lt, 7),
-    (">", BinOp::Gt, 7),
-    ("<=", BinOp::Le, 7),
-    (">=", BinOp::Ge, 7),
-    ("<<", BinOp::Shl, 8),
-    (">>", BinOp::Shr, 8),
-    ("+", BinOp::Add, 9),
-    ("-", BinOp::Sub, 9),
-    ("*", BinOp::Mul, 10),
-    ("/", BinOp::Div, 10),
-    ("%", BinOp::Rem, 10),
-];
 
 /// The value of a condition; names that are no macros count as 0.
 pub fn evaluate(line: &[Token], expander: &Expander) -> Result<i64, String> {

@@ -3,30 +3,8 @@
 use super::names::{self, Meaning};
 use super::{Bad, Parse, Parser};
 use crate::promela::ast::{Access, Base, Expr, Place, Probe, Remote, Root, Run};
-use crate::promela::lexer::{Token, TokenKind};
+use crate::promela::lexer::{OPERATORS, Token, TokenKind};
 use plimsoll_ir::{BinOp, UnOp};
-
-/// Binary operators with how tightly they bind.
-const OPERATORS: [(&str, BinOp, u8); 18] = [
-    ("||", BinOp::Or, 1),
-    ("&&", BinOp::And, 2),
-    ("|", BinOp::BitOr, 3),
-    ("^", BinOp::BitXor, 4),
-    ("&", BinOp::BitAnd, 5),
-    ("==", BinOp::Eq, 6),
-    ("!=", BinOp::Ne, 6),
-    ("<", BinOp::Lt, 7),
-    (">", BinOp::Gt, 7),
-    ("<=", BinOp::Le, 7),
-    (">=", BinOp::Ge, 7),
-    ("<<", BinOp::Shl, 8),
-    (">>", BinOp::Shr, 8),
-    ("+", BinOp::Add, 9),
-    ("-", BinOp::Sub, 9),
-    ("*", BinOp::Mul, 10),
-    ("/", BinOp::Div, 10),
-    ("%", BinOp::Rem, 10),
-];
 
 /// Longest chain of arithmetic without parentheses; logic may be longer.
 const LONGEST_CHAIN: usize = 300;
