@@ -48,7 +48,9 @@
 
 #![forbid(unsafe_code)]
 
+mod child;
 mod commands;
+mod csv;
 mod dispatch;
 mod executor;
 mod failure;
@@ -63,6 +65,7 @@ mod progress;
 mod report;
 mod size;
 mod subject;
+mod svg;
 mod view;
 
 pub use options::{Order, StoreName as Store};

@@ -53,6 +53,12 @@ pub fn peak_resident_bytes() -> u64 {
     fs::read_to_string("/proc/self/status").ok().and_then(|status| kilobytes(&status, "VmHWM")).unwrap_or(0)
 }
 
+/// Processor time of this process so far.
+pub fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 fn meminfo(key: &str) -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, key)
 }
@@ -103,7 +109,7 @@ mod tests {
     #[test]
     fn this_process_has_memory() {
         assert!(resident_bytes() > 100_000 && peak_resident_bytes() >= resident_bytes() / 2);
-        assert!(memory_budget(None).bytes > 1 << 20);
+        assert!(memory_budget(None).bytes > 1 << 20 && processor_seconds() > 0.0);
         assert_eq!(memory_budget(Some(Size::Bytes(7))).bytes, 7);
         let (half, whole) = (memory_budget(Some(Size::Percent(50.0))), memory_budget(Some(Size::Percent(100.0))));
         assert!(half.bytes < whole.bytes);

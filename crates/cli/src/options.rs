@@ -1,5 +1,6 @@
 //! What can be asked on the command line. Nothing here decides anything; see [`crate::plan`].
 
+use crate::commands::sweep::Sizes;
 use crate::presets::{CacheSize, parse_redundancy};
 use crate::size::{Size, parse_bytes, parse_duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -35,6 +36,9 @@ pub enum Command {
     /// Check every model of a folder and compare the counts with a table
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),
+    /// Try strategies that forget, with caches of several sizes, on a model or on a folder of models
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(SweepOptions),
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,
@@ -93,6 +97,13 @@ Examples:
   plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus
   plimsoll compare corpus --order both --max-states 1000000 --filter peterson
   plimsoll compare corpus --executor interp --jobs 4";
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  plimsoll sweep model.dve --out results                every strategy, 10 % to 100 % of the states, both orders
+  plimsoll sweep corpus --out results --min-states 10000 --max-states 1000000 --jobs 4
+  plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep --sizes 5,10..50 --orders bfs,dfs
+  Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
 
 const STRATEGIES_EXAMPLES: &str = "\
 Examples:
@@ -356,6 +367,48 @@ pub struct CompareOptions {
     pub quiet: bool,
 }
 
+#[derive(Debug, Args)]
+pub struct SweepOptions {
+    /// A model, or a folder with models (in it, or in its folder `models`)
+    pub models: PathBuf,
+    /// The folder for tables, summary and plots; what is there already is not measured again
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// A strategy to try (repeatable) [default: every rule in a cache, a chain, cover and sleep sets]
+    #[arg(long, value_name = "NAME")]
+    pub strategy: Vec<String>,
+    /// Cache sizes in per cent of the states of a model: 10..100 goes by tens, 5,10..50 is a list
+    #[arg(long, value_name = "LIST", default_value = "10..100")]
+    pub sizes: Sizes,
+    /// Search orders to try, where the strategy allows them
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Order::Bfs, Order::Dfs])]
+    pub orders: Vec<Order>,
+    /// A run fails when it has visited this many times the states of the model
+    #[arg(long, value_name = "FACTOR", default_value = "6x", value_parser = parse_redundancy)]
+    pub limit: u64,
+    /// Try large caches first, and none below a size that fails
+    #[arg(long)]
+    pub stop_at_failure: bool,
+    /// Leave out models with fewer states
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub min_states: u64,
+    /// Leave out models with more states
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub max_states: u64,
+    /// Only models whose file name contains this
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// How many runs at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Memory for each run [default: what is available, divided by the number of jobs]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+    /// Print the summary only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LanguageName {
     Dve,
@@ -467,6 +520,10 @@ mod tests {
             "check m n",
             "check m --unknown",
             "compare f --jobs 0",
+            "sweep m",
+            "sweep m --out o --sizes 0",
+            "sweep m --out o --orders best",
+            "sweep m --out o --limit 0.5x",
             "check m --cache-size 0",
             "check m --redundancy-limit 0.5x",
             "",

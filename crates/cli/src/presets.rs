@@ -88,6 +88,27 @@ pub const PRESETS: [Preset; 5] = [
     },
 ];
 
+/// Strategies that forget, one or more of each row: what `sweep` tries if nobody says otherwise.
+pub const FORGETTING: [&str; 17] = [
+    "cache:LRU",
+    "cache:MRU",
+    "cache:LFU",
+    "cache:MFU",
+    "cache:RND",
+    "cache:O",
+    "cache:I",
+    "cache:OI",
+    "cache:SC",
+    "cache:kind",
+    "cache:MFU:25%,LRU:75%",
+    "cover:LRU",
+    "cover:RND",
+    "cover:SC",
+    "sleep+cache:LRU",
+    "sleep+cache:RND",
+    "sleep+cache:SC",
+];
+
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
@@ -215,6 +236,14 @@ mod tests {
         let chain = Strategy::parse(None, Some("MFU:25%,LRU:75%"), None).unwrap();
         assert_eq!(chain.name(), "cache:MFU:25%,LRU:75%");
         assert_eq!(Strategy::parse(Some(&chain.name()), None, None), Ok(chain));
+    }
+
+    #[test]
+    fn what_forgets_is_written_in_full() {
+        for name in FORGETTING {
+            assert_eq!(strategy(name).name(), name);
+        }
+        assert!(Rule::ALL.iter().all(|rule| FORGETTING.contains(&format!("cache:{rule}").as_str())));
     }
 
     #[test]

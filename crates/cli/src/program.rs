@@ -45,6 +45,10 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             interrupt::listen();
             commands::compare::run(&options, out)
         }
+        Command::Sweep(options) => {
+            interrupt::listen();
+            commands::sweep::run(&options, out)
+        }
         Command::Strategies => Ok(commands::strategies::run(out)),
         Command::Completions { shell } => {
             let mut script = Vec::new();

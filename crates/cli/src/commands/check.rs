@@ -79,7 +79,7 @@ impl Run<'_> {
         notes.clear();
         let executor = executor(options, content.optimised(), symmetry.as_ref(), notes);
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
-        let loaded = start.elapsed();
+        let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         // Where errors are not asked for, a need for more processes must still be met before anything is counted.
         if self.promela.is_some() && (!ask.errors || ask.keep_going) {
             let errors_only = Ask { deadlocks: false, errors: true, properties: false, keep_going: false };
@@ -92,7 +92,7 @@ impl Run<'_> {
         if let Some(larger) = self.refined(&searched.outcome.verdict, &executor)? {
             return Ok(Attempt::Refine(Box::new(larger)));
         }
-        let searched_at = start.elapsed();
+        let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
         let view = View::new(&executor);
         let trace = replayed(&searched.outcome.verdict, &executor, &view, options)?;
         let problem = trace.as_ref().and_then(TraceReport::problem);
@@ -100,6 +100,7 @@ impl Run<'_> {
         let times = Times {
             load: loaded.as_secs_f64(),
             search: (searched_at - loaded).as_secs_f64(),
+            search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
         let model = facts(options, language, &executor);

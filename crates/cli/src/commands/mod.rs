@@ -7,3 +7,4 @@ pub mod info;
 pub mod replay;
 pub mod simulate;
 pub mod strategies;
+pub mod sweep;

@@ -43,6 +43,8 @@ pub struct Report {
     pub cache_capacity: u64,
     /// Time of the search alone.
     pub seconds: f64,
+    /// Processor time of the search alone.
+    pub cpu_seconds: f64,
     pub load_seconds: f64,
     pub total_seconds: f64,
     pub states_per_second: f64,
@@ -85,6 +87,7 @@ pub struct ModelFacts {
 pub struct Times {
     pub load: f64,
     pub search: f64,
+    pub search_cpu: f64,
     pub total: f64,
 }
 
@@ -128,6 +131,7 @@ impl Report {
             cache_states: stats.held,
             cache_capacity: stats.capacity,
             seconds: times.search,
+            cpu_seconds: times.search_cpu,
             load_seconds: times.load,
             total_seconds: times.total,
             states_per_second: per(stats.states as f64, times.search),

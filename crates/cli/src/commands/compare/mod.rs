@@ -6,15 +6,13 @@ mod runs;
 mod table;
 
 use crate::failure::{Failure, exit};
-use crate::interrupt;
 use crate::options::{CompareOptions, OrderChoice, OverflowChoice};
 use crate::output::Output;
 use crate::size::{show_count, show_seconds};
+use crate::{child, interrupt};
 use runs::{Outcome, Run};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::time::Instant;
 use table::Row;
 
@@ -37,7 +35,7 @@ pub fn run(options: &CompareOptions, out: &mut Output) -> Result<u8, Failure> {
         return Err(Failure::usage("no instance of the table is left to check"));
     }
     let start = Instant::now();
-    let program = std::env::current_exe().map_err(|error| Failure::internal(format!("own program: {error}")))?;
+    let program = child::program()?;
     let tally = interrupt::while_searching(|| perform(&program, &runs, options, out));
     for name in &missing {
         out.print(&format!("MISSING    {name}: no such model file\n"));
@@ -98,34 +96,15 @@ fn model_file(folder: &Path, instance: &str) -> Option<PathBuf> {
 
 /// Makes all runs, several at a time, and prints each when it and those before it are done.
 fn perform(program: &Path, runs: &[Run], options: &CompareOptions, out: &mut Output) -> Tally {
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    let sender = Mutex::new(sender);
     let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.min(runs.len() as u64) {
-            scope.spawn(|| {
-                let sender = sender.lock().expect("no panic while held").clone();
-                while !interrupt::flag().load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(run) = runs.get(index) else { break };
-                    let _ = sender.send((index, run.perform(program, options)));
-                }
-            });
-        }
-        let mut done: Vec<Option<Outcome>> = runs.iter().map(|_| None).collect();
-        let mut printed = 0;
-        while printed < runs.len() {
-            while printed < runs.len() && done[printed].is_none() {
-                let Ok((index, outcome)) = receiver.recv_timeout(std::time::Duration::from_millis(200)) else {
-                    if interrupt::flag().load(Ordering::Relaxed) {
-                        return;
-                    }
-                    continue;
-                };
-                done[index] = Some(outcome);
-            }
-            let outcome = done[printed].take().expect("just received");
+    let mut waiting = BTreeMap::new();
+    let mut printed = 0;
+    let work = |index: usize, send: &mut dyn FnMut((usize, Outcome))| {
+        send((index, runs[index].perform(program, options)));
+    };
+    child::each(runs.len(), options.jobs, work, |(index, outcome)| {
+        waiting.insert(index, outcome);
+        while let Some(outcome) = waiting.remove(&printed) {
             tally.add(&runs[printed], &outcome, options.quiet, out);
             printed += 1;
         }

@@ -1,10 +1,10 @@
 //! One check in a process of its own, and how its counts compare.
 
 use super::table::Row;
+use crate::child;
 use crate::options::{CompareOptions, name_of};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// A check to be made.
 #[derive(Debug)]
@@ -41,25 +41,14 @@ impl Run {
 
     /// Starts the check and waits for it.
     pub fn perform(&self, program: &Path, options: &CompareOptions) -> Outcome {
-        let mut command = Command::new(program);
-        command.arg("check").arg(&self.model);
-        command.args(["--json", "--quiet", "--keep-going", "--ignore-property"]);
-        command.args(["--order", self.order, "--overflow", self.overflow]);
-        command.args(["--store", &name_of(options.store), "--executor", &name_of(options.executor)]);
+        let (store, executor) = (name_of(options.store), name_of(options.executor));
+        let fixed = ["--order", self.order, "--overflow", self.overflow, "--store", &store, "--executor", &executor];
         let limits = [("--memory", &options.memory), ("--time", &options.time)];
-        for (name, value) in limits.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
-            command.args([name, value]);
-        }
-        match command.stdin(Stdio::null()).output() {
-            Err(error) => Outcome::Failed(format!("cannot be started: {error}")),
-            Ok(output) => match serde_json::from_slice::<Value>(&output.stdout) {
-                Ok(report) => self.judge(&report),
-                Err(_) => {
-                    let message = String::from_utf8_lossy(&output.stderr);
-                    let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-                    Outcome::Failed(format!("{} ({first})", output.status))
-                }
-            },
+        let limits = limits.iter().filter_map(|(name, value)| Some([*name, value.as_deref()?]));
+        let arguments: Vec<&str> = fixed.into_iter().chain(limits.flatten()).collect();
+        match child::check(program, &self.model, &arguments) {
+            Ok(report) => self.judge(&report),
+            Err(why) => Outcome::Failed(why),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The table of expected counts: comma-separated values with a head line; empty means unknown.
 
+use crate::csv;
 use std::path::Path;
 
 /// What is known about one instance.
@@ -22,15 +23,16 @@ pub fn read(path: &Path) -> Result<Vec<Row>, String> {
 
 fn parse(text: &str) -> Result<Vec<Row>, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let head: Vec<&str> = lines.next().ok_or("the table is empty")?.1.split(',').map(str::trim).collect();
-    let column = |name: &str| head.iter().position(|&found| found == name);
+    let head = lines.next().ok_or("the table is empty")?.1;
+    let head = csv::fields(head).ok_or("the first line has an open quote")?;
+    let column = |name: &str| head.iter().position(|found| found == name);
     let instance = column("instance").ok_or("there is no column `instance`")?;
     column("states").ok_or("there is no column `states`")?;
     lines
         .map(|(number, line)| {
-            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            let cells = csv::fields(line).ok_or_else(|| format!("line {}: a quote is left open", number + 1))?;
             let count = |name: &str| -> Result<Option<u64>, String> {
-                match column(name).and_then(|column| cells.get(column)).copied().unwrap_or("") {
+                match column(name).and_then(|column| cells.get(column)).map_or("", String::as_str) {
                     "" => Ok(None),
                     text => text
                         .parse()
@@ -39,7 +41,7 @@ fn parse(text: &str) -> Result<Vec<Row>, String> {
                 }
             };
             Ok(Row {
-                instance: cells.get(instance).map_or(String::new(), |text| text.to_string()),
+                instance: cells.get(instance).cloned().unwrap_or_default(),
                 states: count("states")?,
                 transitions: count("transitions")?,
                 bfs_levels: count("bfs_levels")?,

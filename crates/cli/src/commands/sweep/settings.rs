@@ -1,0 +1,114 @@
+//! What a sweep goes over: models, strategies with the orders they allow, and cache sizes.
+
+use crate::failure::Failure;
+use crate::options::{Order, SweepOptions};
+use crate::presets::{FORGETTING, Strategy};
+use plimsoll_lang::Language;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Cache sizes in per cent of the states of a model, the largest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes(pub Vec<u32>);
+
+/// The step of a range such as `10..100`.
+const STEP: usize = 10;
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sizes, String> {
+        let percent = |text: &str| {
+            let number = text.trim().trim_end_matches('%').trim().parse::<u32>().ok();
+            let explain = || format!("`{text}` is not a size from 1 to 100: write 20, 5,10,20 or 10..100 (by tens)");
+            number.filter(|percent| (1..=100).contains(percent)).ok_or_else(explain)
+        };
+        let mut sizes = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                None => sizes.push(percent(part)?),
+                Some((low, high)) => sizes.extend((percent(low)?..=percent(high)?).step_by(STEP)),
+            }
+        }
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        sizes.dedup();
+        if sizes.is_empty() { Err(format!("`{text}` holds no size")) } else { Ok(Sizes(sizes)) }
+    }
+}
+
+/// A strategy in an order that it allows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    pub order: Order,
+    /// The name, complete.
+    pub strategy: String,
+}
+
+/// All strategies asked for in all orders that make sense.
+pub fn ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
+    let given = options.strategy.iter().map(String::as_str);
+    let names: Vec<&str> = if options.strategy.is_empty() { FORGETTING.into() } else { given.collect() };
+    let mut ways: Vec<Way> = Vec::new();
+    for name in names {
+        let strategy = Strategy::parse(Some(name), None, None).map_err(Failure::usage)?;
+        let Some(spec) = &strategy.cache else {
+            let message = format!("strategy `{name}` holds every state, so there is no cache size to try");
+            return Err(Failure::usage(message));
+        };
+        // Depth first, `cover` is the same as `cache`.
+        let allows = |order: Order| match order {
+            Order::Bfs => !strategy.sleep,
+            Order::Dfs => !spec.cover,
+        };
+        let orders = options.orders.iter().copied().filter(|&order| allows(order));
+        ways.extend(orders.map(|order| Way { order, strategy: strategy.name() }));
+    }
+    ways.dedup();
+    match ways.is_empty() {
+        true => Err(Failure::usage("none of the strategies allows any of the orders")),
+        false => Ok(ways),
+    }
+}
+
+/// The model, or the models of the folder, with the names they have in the tables.
+pub fn models(options: &SweepOptions) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let path = &options.models;
+    let unreadable = |error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
+    let mut files = Vec::new();
+    if std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        files.push(path.clone());
+    } else {
+        let inner = path.join("models");
+        let folder: &Path = if inner.is_dir() { &inner } else { path };
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+            if file.is_file() && Language::of_extension(extension).is_some() {
+                files.push(file);
+            }
+        }
+    }
+    files.sort();
+    let name = |file: &Path| file.file_name().map_or(String::new(), |name| name.to_string_lossy().to_string());
+    let wanted = |name: &String| options.filter.as_ref().is_none_or(|text| name.contains(text.as_str()));
+    let models: Vec<_> = files.into_iter().map(|file| (name(&file), file)).filter(|(name, _)| wanted(name)).collect();
+    match models.is_empty() {
+        true => Err(Failure::usage(format!("{}: there is no model to try", path.display()))),
+        false => Ok(models),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_written() {
+        assert_eq!("10%..100%".parse(), Ok(Sizes((1..=10).rev().map(|tens| tens * 10).collect())));
+        assert_eq!("5, 10..30,20".parse(), Ok(Sizes(vec![30, 20, 10, 5])));
+        for text in ["", "0", "101", "ten", "50..10", "10..", "10;20"] {
+            let error = text.parse::<Sizes>().unwrap_err();
+            assert!(error.contains("size"), "{text}: {error}");
+        }
+    }
+}
