@@ -88,7 +88,8 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<C
         None => Chain::new(plan.codec, model.width(), &grant),
         Some(spec) => {
             let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
-            Chain::with_cache(plan.codec, model.width(), spec, capacity, &grant)
+            let pins = plan.search == Order::Dfs;
+            Chain::with_cache(plan.codec, model.width(), spec, pins, capacity, &grant)
         }
     };
     store.map_err(|Full| Why::Memory)

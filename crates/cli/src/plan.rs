@@ -224,17 +224,18 @@ impl Plan {
         if !strategy.ends() {
             self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
         }
-        if strategy.cache.is_none() {
+        let Some(spec) = &strategy.cache else {
             if wishes.cache_size.is_some() {
                 let message = "--cache-size needs a cache: --cache LRU, or --strategy cover, sleep, ...";
                 return Err(PlanError::Strategy(message.into()));
             }
             return Ok(());
-        }
+        };
         // Without disk the stack or the frontier is in memory too.
         let most =
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
-        let per_state = Chain::bytes_per_cached(self.codec, facts.width as usize) as u64;
+        let per_state =
+            Chain::bytes_per_cached(self.codec, facts.width as usize, spec, self.search == Order::Dfs) as u64;
         let states = match wishes.cache_size {
             None => most / per_state,
             Some(CacheSize::States(states)) => states,

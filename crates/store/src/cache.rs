@@ -17,6 +17,7 @@ mod rule;
 mod sketch;
 mod slots;
 mod spec;
+mod ways;
 
 use crate::budget::Grant;
 use crate::roots::Full;
@@ -26,6 +27,7 @@ use rule::{Event, Facts, UNKNOWN_DEGREE};
 pub use sketch::Distinct;
 use slots::{NONE, Slots};
 pub use spec::Spec;
+pub use ways::Ways;
 
 /// The tier of an entry that is pinned or on its way.
 const IN_NO_TIER: usize = 0xFFFF;
@@ -78,6 +80,24 @@ pub struct Health {
     pub forgotten: u64,
     /// About how many different states were ever inserted.
     pub distinct: u64,
+}
+
+/// What a block of states is inserted into.
+pub(crate) trait Held {
+    /// Does it want to hear of expansions?
+    fn wants_parents(&self) -> bool;
+    /// Do entries keep the place of their parent?
+    fn covers(&self) -> bool;
+    fn prefetch(&self, hash: u64);
+    /// The place of a key that is held.
+    fn find(&mut self, key: &[u32], hash: u64) -> Option<Place>;
+    /// Inserts `key`, or meets it again. A new entry is pinned if `pinned`, and always with `cover`; then it is
+    /// a child of `parent`.
+    fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer;
+    /// The state has this many successors.
+    fn count_successors(&mut self, place: Place, successors: usize);
+    /// The state was expanded and its successors inserted: with `cover` it is open no more.
+    fn expanded(&mut self, place: Place, successors: usize);
 }
 
 /// The caches of a chain.
@@ -154,50 +174,6 @@ impl Cache {
         }
     }
 
-    /// Does the cache want to hear of expansions?
-    pub fn wants_parents(&self) -> bool {
-        self.spec.cover || self.counts_successors
-    }
-
-    #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        self.slots.prefetch(hash);
-    }
-
-    /// The place of a key that is held.
-    pub fn find(&mut self, key: &[u32], hash: u64) -> Option<Place> {
-        self.slots.find(key, hash).map(Place)
-    }
-
-    /// Inserts `key`, or meets it again. A new entry is pinned if `pinned`, and always with `cover`; then it is
-    /// a child of `parent`.
-    pub fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer {
-        if let Some(slot) = self.slots.find(key, hash) {
-            self.meet(slot, note.kind);
-            return Answer::Known(Place(slot), self.note(slot));
-        }
-        if self.slots.is_full() && !self.grow() && !self.forget_one() {
-            return Answer::Full;
-        }
-        let slot = self.slots.add(key, hash);
-        self.distinct.add(hash);
-        self.slots.set_depth(slot, note.depth);
-        self.slots.set_mark(slot, note.mark);
-        self.slots.set_counts(slot, 1, UNKNOWN_DEGREE);
-        self.slots.set_traits(slot, note.kind as u32, IN_NO_TIER);
-        if self.spec.cover && parent != Place::NOWHERE {
-            self.slots.set_parent(slot, parent.0);
-            self.pin(parent);
-        }
-        if pinned || self.spec.cover {
-            self.slots.set_pins(slot, 1);
-            self.pinned += 1;
-        } else {
-            self.enrol(slot, 0);
-        }
-        Answer::New(Place(slot))
-    }
-
     /// Forbids the entry to leave until it is unpinned as often.
     pub fn pin(&mut self, place: Place) {
         let pins = self.slots.pins(place.0);
@@ -226,24 +202,6 @@ impl Cache {
     /// Changes the mark of an entry.
     pub fn retag(&mut self, place: Place, mark: u32) {
         self.slots.set_mark(place.0, mark);
-    }
-
-    /// The state has this many successors.
-    pub fn count_successors(&mut self, place: Place, successors: usize) {
-        if !self.counts_successors {
-            return;
-        }
-        let (visits, _) = self.slots.counts(place.0);
-        self.slots.set_counts(place.0, visits, (successors as u32).min(UNKNOWN_DEGREE - 1));
-        self.recost(place.0, Event::Expanded);
-    }
-
-    /// The state was expanded and its successors inserted: with `cover` it is open no more.
-    pub fn expanded(&mut self, place: Place, successors: usize) {
-        self.count_successors(place, successors);
-        if self.spec.cover {
-            self.unpin(place);
-        }
     }
 
     fn note(&mut self, slot: u32) -> Note {
@@ -364,6 +322,68 @@ impl Cache {
         let rooms = self.spec.rooms(self.slots.limit());
         for (tier, room) in self.tiers.iter_mut().zip(rooms) {
             tier.room = room;
+        }
+    }
+}
+
+impl Held for Cache {
+    fn wants_parents(&self) -> bool {
+        self.spec.cover || self.counts_successors
+    }
+
+    fn covers(&self) -> bool {
+        self.spec.cover
+    }
+
+    #[inline]
+    fn prefetch(&self, hash: u64) {
+        self.slots.prefetch(hash);
+    }
+
+    fn find(&mut self, key: &[u32], hash: u64) -> Option<Place> {
+        self.slots.find(key, hash).map(Place)
+    }
+
+    fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer {
+        if let Some(slot) = self.slots.find(key, hash) {
+            self.meet(slot, note.kind);
+            return Answer::Known(Place(slot), self.note(slot));
+        }
+        if self.slots.is_full() && !self.grow() && !self.forget_one() {
+            return Answer::Full;
+        }
+        let slot = self.slots.add(key, hash);
+        self.distinct.add(hash);
+        self.slots.set_depth(slot, note.depth);
+        self.slots.set_mark(slot, note.mark);
+        self.slots.set_counts(slot, 1, UNKNOWN_DEGREE);
+        self.slots.set_traits(slot, note.kind as u32, IN_NO_TIER);
+        if self.spec.cover && parent != Place::NOWHERE {
+            self.slots.set_parent(slot, parent.0);
+            self.pin(parent);
+        }
+        if pinned || self.spec.cover {
+            self.slots.set_pins(slot, 1);
+            self.pinned += 1;
+        } else {
+            self.enrol(slot, 0);
+        }
+        Answer::New(Place(slot))
+    }
+
+    fn count_successors(&mut self, place: Place, successors: usize) {
+        if !self.counts_successors {
+            return;
+        }
+        let (visits, _) = self.slots.counts(place.0);
+        self.slots.set_counts(place.0, visits, (successors as u32).min(UNKNOWN_DEGREE - 1));
+        self.recost(place.0, Event::Expanded);
+    }
+
+    fn expanded(&mut self, place: Place, successors: usize) {
+        self.count_successors(place, successors);
+        if self.spec.cover {
+            self.unpin(place);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! are bounded by the grant and not by the capacity.
 
 use crate::budget::Grant;
-use crate::cache::{Answer, Cache, Health, Note, Place, Rule, Spec};
+use crate::cache::{Answer, Cache, Health, Held, Note, Place, Rule, Spec, Ways};
 use crate::hash;
 use crate::intern::Intern;
 use crate::roots::{Full, Roots};
@@ -45,6 +45,11 @@ enum Tier {
     Cache {
         tree: Option<Tree>,
         cache: Box<Cache>,
+    },
+    /// The same where nothing has to be pinned.
+    Ways {
+        tree: Option<Tree>,
+        ways: Box<Ways>,
     },
 }
 
@@ -92,20 +97,34 @@ impl Chain {
         Ok(Chain { width, tier })
     }
 
-    /// A chain of caches for at most `capacity` states.
-    pub fn with_cache(codec: Codec, width: usize, spec: &Spec, capacity: usize, grant: &Grant) -> Result<Chain, Full> {
+    /// A chain of caches for at most `capacity` states, which can pin states if `pins`.
+    pub fn with_cache(
+        codec: Codec,
+        width: usize,
+        spec: &Spec,
+        pins: bool,
+        capacity: usize,
+        grant: &Grant,
+    ) -> Result<Chain, Full> {
         let tree = match codec {
             Codec::Plain => None,
             Codec::Tree => Some(Tree::new(width, grant)?),
         };
         let key_words = if tree.is_some() { ROOT_WORDS } else { width };
-        let cache = Box::new(Cache::new(spec, key_words, capacity, grant)?);
-        Ok(Chain { width, tier: Tier::Cache { tree, cache } })
+        let tier = match spec.alone().filter(|_| !pins) {
+            Some(rule) => Tier::Ways { tree, ways: Box::new(Ways::new(rule, key_words, capacity, grant)?) },
+            None => Tier::Cache { tree, cache: Box::new(Cache::new(spec, key_words, capacity, grant)?) },
+        };
+        Ok(Chain { width, tier })
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
-    pub fn bytes_per_cached(codec: Codec, width: usize) -> usize {
-        Cache::bytes_per_entry(if codec == Codec::Tree { ROOT_WORDS } else { width })
+    pub fn bytes_per_cached(codec: Codec, width: usize, spec: &Spec, pins: bool) -> usize {
+        let key_words = if codec == Codec::Tree { ROOT_WORDS } else { width };
+        match spec.alone().filter(|_| !pins) {
+            Some(_) => Ways::bytes_per_entry(key_words),
+            None => Cache::bytes_per_entry(key_words),
+        }
     }
 
     /// Makes sure that a block of `count` states can be inserted. Call it before every block, with no
@@ -117,7 +136,9 @@ impl Chain {
                 tree.reserve(count)?;
                 roots.reserve(count, tree.bound(count))
             }
-            Tier::Cache { tree, .. } => tree.as_mut().map_or(Ok(()), |tree| tree.reserve(count)),
+            Tier::Cache { tree, .. } | Tier::Ways { tree, .. } => {
+                tree.as_mut().map_or(Ok(()), |tree| tree.reserve(count))
+            }
         }
     }
 
@@ -130,7 +151,7 @@ impl Chain {
         let Scratch { tree: nodes, hashes, .. } = scratch;
         hashes.clear();
         match &self.tier {
-            Tier::Cache { .. } => unreachable!("caches are filled by `insert_block` and `enter`"),
+            Tier::Cache { .. } | Tier::Ways { .. } => unreachable!("caches are filled by `insert_block` and `enter`"),
             Tier::Plain(table) => {
                 for state in states.chunks_exact(self.width) {
                     let hash = hash::words(state);
@@ -162,7 +183,11 @@ impl Chain {
         match &mut self.tier {
             Tier::Cache { tree, cache } => {
                 fresh.clear();
-                insert_cached(cache, tree.as_mut(), width, block, scratch, fresh)
+                insert_cached(&mut **cache, tree.as_mut(), width, block, scratch, fresh)
+            }
+            Tier::Ways { tree, ways } => {
+                fresh.clear();
+                insert_cached(&mut **ways, tree.as_mut(), width, block, scratch, fresh)
             }
             _ => self.insert(block.states, scratch, fresh),
         }
@@ -214,29 +239,36 @@ impl Chain {
 
     /// Does the store keep notes, and may it forget?
     pub fn is_cache(&self) -> bool {
-        matches!(self.tier, Tier::Cache { .. })
+        matches!(self.tier, Tier::Cache { .. } | Tier::Ways { .. })
     }
 
     /// Does some rule depend on the kinds of steps?
     pub fn wants_kinds(&self) -> bool {
-        matches!(&self.tier, Tier::Cache { cache, .. } if cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind))
+        match &self.tier {
+            Tier::Cache { cache, .. } => cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind),
+            Tier::Ways { ways, .. } => ways.rule() == Rule::Kind,
+            _ => false,
+        }
     }
 
     /// What a cache knows about its work; none for an exact tier.
     pub fn health(&self) -> Option<Health> {
         match &self.tier {
             Tier::Cache { cache, .. } => Some(cache.health()),
+            Tier::Ways { ways, .. } => Some(ways.health()),
             _ => None,
         }
     }
 
     pub fn usage(&self) -> Usage {
+        let cached = |states: usize, bytes: usize, tree: &Option<Tree>| Usage {
+            states: states as u64,
+            bytes: (bytes + tree.as_ref().map_or(0, Tree::bytes)) as u64,
+            parts: tree.as_ref().map_or(0, Tree::nodes) as u64,
+        };
         match &self.tier {
-            Tier::Cache { tree, cache } => Usage {
-                states: cache.len() as u64,
-                bytes: (cache.bytes() + tree.as_ref().map_or(0, Tree::bytes)) as u64,
-                parts: tree.as_ref().map_or(0, Tree::nodes) as u64,
-            },
+            Tier::Cache { tree, cache } => cached(cache.len(), cache.bytes(), tree),
+            Tier::Ways { tree, ways } => cached(ways.len(), ways.bytes(), tree),
             Tier::Plain(table) => Usage { states: table.len() as u64, bytes: table.bytes() as u64, parts: 0 },
             Tier::Tree { tree, roots } => Usage {
                 states: roots.len() as u64,
@@ -263,8 +295,8 @@ fn keys<'a>(
 
 /// Inserts a block into a cache: first all keys and hashes, asking for their lines, then one state after the
 /// other, parent by parent.
-fn insert_cached(
-    cache: &mut Cache,
+fn insert_cached<C: Held>(
+    cache: &mut C,
     mut tree: Option<&mut Tree>,
     width: usize,
     block: Block,
@@ -292,7 +324,7 @@ fn insert_cached(
             Some(key) => cache.find(key, hash::words(key)),
             None => None,
         };
-        if let (Some(place), false) = (parent, cache.spec().cover) {
+        if let (Some(place), false) = (parent, cache.covers()) {
             // Only with `cover` does it stay where it is while its successors are inserted.
             cache.count_successors(place, successors);
             parent = None;

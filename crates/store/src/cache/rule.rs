@@ -42,6 +42,9 @@ const NAMES: [(Rule, &str, &str); 10] = [
 /// A successor count that is not known yet: such states wait to be expanded, and leave last.
 pub(super) const UNKNOWN_DEGREE: u32 = 0xFFFF;
 
+/// The lowest cost, where it is a byte, of a state that waits to be expanded.
+pub(super) const WAITING: u8 = 128;
+
 /// What a cost is computed from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
@@ -100,6 +103,25 @@ impl Rule {
             Rule::OutDegreeAndVisits => by(facts.degree + facts.visits),
             Rule::Stratified => by(facts.depth.trailing_ones()),
             Rule::Kind => by(u32::MAX - facts.kind),
+        }
+    }
+
+    /// The cost in a byte; `clock` is a time of eight bits.
+    pub(super) fn short_cost(self, facts: &Facts) -> u8 {
+        let byte = |criterion: u32| criterion.min(u8::MAX as u32) as u8;
+        match self {
+            Rule::LeastRecent | Rule::MostRecent => facts.clock as u8,
+            Rule::LeastFrequent | Rule::Visits => byte(facts.visits),
+            Rule::MostFrequent => u8::MAX - byte(facts.visits),
+            Rule::Random => facts.random as u8,
+            // Visits to a state that waits are counted above every state that was expanded.
+            Rule::OutDegree | Rule::OutDegreeAndVisits if facts.degree == UNKNOWN_DEGREE => {
+                WAITING + byte(facts.visits)
+            }
+            Rule::OutDegree => byte(facts.degree).min(WAITING - 1),
+            Rule::OutDegreeAndVisits => byte(facts.degree + facts.visits).min(WAITING - 1),
+            Rule::Stratified => byte(facts.depth.trailing_ones()),
+            Rule::Kind => u8::MAX - byte(facts.kind),
         }
     }
 

@@ -34,6 +34,14 @@ impl Spec {
         &self.tiers
     }
 
+    /// The rule, if there is only one and it alone decides.
+    pub fn alone(&self) -> Option<Rule> {
+        match self.tiers[..] {
+            [(rule, _)] if !self.cover => Some(rule),
+            _ => None,
+        }
+    }
+
     /// How many of `capacity` states each cache holds; together exactly `capacity`.
     pub(super) fn rooms(&self, capacity: usize) -> Vec<usize> {
         let mut rooms: Vec<usize> =

@@ -18,9 +18,11 @@ pub struct Figures<'a> {
     cells: Vec<(&'a Base, &'a Cell)>,
 }
 
-/// Memory of the visited states of one model, as shares of plain vectors.
+/// Memory of the visited states of one model, as shares of the store of plain vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
+    /// The store of plain vectors relative to the vectors alone, without its tables.
+    pub plain: f64,
     /// The compressed store, every state held.
     pub tree: f64,
     /// The best cache, of plain vectors and compressed; 1 and the compressed store where no cache suffices.
@@ -124,7 +126,8 @@ impl<'a> Figures<'a> {
             let tree = share(base.tree_bytes);
             let cache = self.best(&base.model).map_or(1.0, |cell| share(cell.store_bytes));
             let both = self.compressed(&base.model).map_or(tree, |cell| share(cell.store_bytes));
-            Memory { tree, cache, both }
+            let plain = base.plain_bytes as f64 / (base.states * base.vector).max(1) as f64;
+            Memory { plain, tree, cache, both }
         };
         self.models.iter().map(of).collect()
     }

@@ -96,18 +96,20 @@ fn wins(figures: &Figures, out: &mut String) {
 
 fn memory(figures: &Figures, out: &mut String) {
     out.push_str(
-        "**Memory** of the visited states relative to plain vectors (both with their tables), with the best cache of each \
-         model.\n\n",
+        "**Memory** of the visited states relative to the store of plain vectors (both with their tables), with the best \
+         cache of each model; and relative to the vectors alone.\n\n",
     );
-    head(out, &["".into(), "median".into(), "least".into(), "most".into()]);
+    head(out, &["", "median", "least", "most", "median, vectors alone"].map(String::from));
     let memory = figures.memory();
     let mut line = |name: &str, of: fn(&Memory) -> f64| {
         let values: Vec<f64> = memory.iter().map(of).collect();
         let ends = [f64::min, f64::max].map(|pick| values.iter().copied().reduce(pick));
-        let shares = [median(values.clone()), ends[0], ends[1]];
+        let alone = median(memory.iter().map(|memory| of(memory) * memory.plain).collect());
+        let shares = [median(values.clone()), ends[0], ends[1], alone];
         let cells = shares.map(|share| format!("{:.1} %", share.unwrap_or(0.0) * 100.0));
         row(out, &std::iter::once(name.to_string()).chain(cells).collect::<Vec<_>>());
     };
+    line("plain vectors, every state held", |_| 1.0);
     line("compressed store, every state held", |memory| memory.tree);
     line("cache of plain vectors", |memory| memory.cache);
     line("cache in the compressed store", |memory| memory.both);
