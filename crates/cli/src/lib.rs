@@ -48,6 +48,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chart;
 mod child;
 mod commands;
 mod csv;
@@ -66,6 +67,7 @@ mod report;
 mod size;
 mod subject;
 mod svg;
+mod trail;
 mod view;
 
 pub use options::{Order, StoreName as Store};

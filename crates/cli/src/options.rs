@@ -85,7 +85,8 @@ const REPLAY_EXAMPLES: &str = "\
 Examples:
   plimsoll check model.dve --trace bad.json
   plimsoll replay model.dve bad.json
-  plimsoll check model.dve --json > report.json; plimsoll replay model.dve report.json";
+  plimsoll check model.dve --json > report.json; plimsoll replay model.dve report.json
+  plimsoll replay model.pml model.pml.trail --msc chart.svg";
 
 const INFO_EXAMPLES: &str = "\
 Examples:
@@ -274,9 +275,20 @@ pub struct CheckOptions {
     pub search: SearchOptions,
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Write the trace of a violation to this file, for `replay`
+    /// Write the trace of a violation to this file, for `replay`, or as FILE.trail for SPIN
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub draw: DrawOptions,
+}
+
+/// Other forms of a trace.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct DrawOptions {
+    /// Draw the trace as a message sequence chart: FILE.svg, any other name for text, - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub msc: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -310,10 +322,12 @@ pub struct SimulateOptions {
 pub struct ReplayOptions {
     #[command(flatten)]
     pub model: ModelOptions,
-    /// A trace (`check --trace FILE`) or a report (`check --json`)
+    /// A trace (`check --trace FILE`), a report (`check --json`), or a trail of SPIN (FILE.trail)
     pub trace: PathBuf,
     #[command(flatten)]
     pub output: OutputOptions,
+    #[command(flatten)]
+    pub draw: DrawOptions,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! Traces for people: names and values instead of words and numbers.
 
 use crate::executor::Executor;
+use plimsoll_ir::Act;
 use plimsoll_model::Step;
 use plimsoll_model::show::{Describe, PropertyText, Show, StepText};
 use plimsoll_search::Replayed;
@@ -22,10 +23,29 @@ pub struct ShownStep {
     /// Line of the model text, 0 if unknown.
     pub line: u32,
     pub label: String,
+    /// The statements it consists of, if the language tells.
+    #[serde(default)]
+    pub acts: Vec<ShownAct>,
     /// What the step changed.
     pub changes: Vec<FieldValue>,
     /// What went wrong in it.
     pub problem: Option<String>,
+}
+
+/// A statement of the model that a step carries out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownAct {
+    /// The process of the system, by the name of the field that holds its location.
+    pub process: String,
+    /// The process as people call it.
+    pub who: String,
+    pub text: String,
+    pub kind: String,
+    /// Empty for the file of the model.
+    pub file: String,
+    pub line: u32,
+    /// The numbers that other tools of the language give the statement: in its kind of process, and among all.
+    pub number: (u32, u32),
 }
 
 /// How to read the states and steps of a model.
@@ -60,7 +80,7 @@ impl<'a> View<'a> {
 
     /// Every field of a state.
     pub fn state(&self, state: &[u32]) -> Vec<FieldValue> {
-        field_values(self.describe().fields(state))
+        self.field_values(self.describe().fields(state))
     }
 
     /// The first state in full and every step with what it changes. `positions` is the trace that was replayed.
@@ -83,27 +103,38 @@ impl<'a> View<'a> {
         let mut before = before.to_vec();
         let path = self.executor.reference().path(&before, position);
         for (step, after) in path {
-            let StepText { process, label, line } = self.describe().step(step);
+            let StepText { process, label, line, acts } = self.describe().step(step);
+            let acts = acts.into_iter().map(|act| self.act(act)).collect();
             let changes = if step.is_fault() { Vec::new() } else { self.describe().changes(&before, &after) };
             let problem = (!step.is_plain()).then(|| self.problem(Some(&before), step));
-            steps.push(ShownStep { number, process, line, label, changes: field_values(changes), problem });
+            steps.push(ShownStep { number, process, line, label, acts, changes: self.field_values(changes), problem });
             if !step.is_fault() {
                 before = after;
             }
         }
     }
 
+    fn act(&self, act: Act) -> ShownAct {
+        let Act { process, who, text, kind, file, line, number } = act;
+        let names = self.executor.system().map(|system| &system.processes);
+        let process = names.map_or(String::new(), |names| names[process.index()].name.clone());
+        ShownAct { process, who, text, kind: format!("{kind:?}").to_lowercase(), file, line, number }
+    }
+
     fn wrong_start(&self, step: Step) -> ShownStep {
-        let StepText { process, label, line } = self.describe().start(step);
+        let StepText { process, label, line, .. } = self.describe().start(step);
         let problem = Some(self.problem(None, step));
-        ShownStep { number: 0, process, line, label, changes: Vec::new(), problem }
+        ShownStep { number: 0, process, line, label, acts: Vec::new(), changes: Vec::new(), problem }
     }
 
     fn problem(&self, before: Option<&[u32]>, step: Step) -> String {
         self.executor.explain(before, step).unwrap_or_else(|| "the step goes wrong".into())
     }
-}
 
-fn field_values(pairs: Vec<(String, String)>) -> Vec<FieldValue> {
-    pairs.into_iter().map(|(name, value)| FieldValue { name, value }).collect()
+    /// Whose turn it is within an atomic chain is left out: it is not a variable of the model.
+    fn field_values(&self, pairs: Vec<(String, String)>) -> Vec<FieldValue> {
+        let turn = self.executor.system().and_then(|system| Some(&system.vars[system.exclusive?.index()].name));
+        let pairs = pairs.into_iter().filter(|(name, _)| Some(name) != turn);
+        pairs.map(|(name, value)| FieldValue { name, value }).collect()
+    }
 }

@@ -103,7 +103,7 @@ fn what_goes_wrong_at_run_time_is_a_verdict() {
     let guard = folder.file("guard.dve", model("guard 5 % i == 1;"));
     let overflow = folder.file("overflow.dve", model("effect i = 255 + 1;"));
     for executor in ["jit", "interp"] {
-        expect(&check(&index, &["--executor", executor]), 11, &["verdict: error", "out of bounds", "line 4"]);
+        expect(&check(&index, &["--executor", executor]), 11, &["verdict: error", "out of bounds", "index.dve:4"]);
         expect(&check(&division, &["--executor", executor]), 11, &["division by zero"]);
         expect(&check(&guard, &["--executor", executor]), 11, &["division by zero"]);
         expect(&check(&overflow, &["--executor", executor]), 10, &["verdict: deadlock"]);

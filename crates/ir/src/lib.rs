@@ -26,8 +26,8 @@ pub use instances::Instances;
 pub use layout::{Address, Layout, Slot, Stride};
 pub use symmetry::Symmetry;
 pub use system::{
-    Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind, System,
-    TempId, Var, VarId,
+    Act, Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind,
+    System, TempId, Var, VarId,
 };
 pub use types::{EnumId, Enumeration, Scalar, Type};
 pub use verify::{Flaw, verify};

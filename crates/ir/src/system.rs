@@ -84,11 +84,29 @@ pub enum Kind {
     Other,
 }
 
+/// A statement of the model's text that a command carries out, for people and for other tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    pub process: ProcessId,
+    /// The process as people call it; a process of the system may stand for several of the model.
+    pub who: String,
+    pub text: String,
+    pub kind: Kind,
+    /// The file that `line` is in, empty for that of the model.
+    pub file: String,
+    pub line: u32,
+    /// The numbers that other tools of the language give the statement: among those of its kind of process, and
+    /// among all.
+    pub number: (u32, u32),
+}
+
 /// A guarded command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// What a person sees in a trace.
     pub label: String,
+    /// The statements it stands for, in order, if the language tells; a rendezvous has two, the sender's first.
+    pub acts: Vec<Act>,
     /// Line in the source, 0 if there is none.
     pub line: u32,
     pub kind: Kind,
@@ -110,6 +128,7 @@ impl Command {
     pub fn new(label: impl Into<String>) -> Command {
         Command {
             label: label.into(),
+            acts: Vec::new(),
             line: 0,
             kind: Kind::Other,
             rank: 0,

@@ -86,7 +86,29 @@ pub enum Type {
     Record(Vec<(String, Type)>),
 }
 
+/// The fields of a record that is a channel: how many messages it holds, and the messages. No language has such names.
+const CHANNEL_FIELDS: [&str; 2] = ["#", "#message"];
+
 impl Type {
+    /// A channel that holds up to `capacity` messages.
+    pub fn channel(capacity: u32, len: Scalar, message: Type) -> Type {
+        let types = [len.into(), Type::array(message, capacity)];
+        Type::Record(CHANNEL_FIELDS.map(String::from).into_iter().zip(types).collect())
+    }
+
+    /// The type of the messages, if it is a channel.
+    pub fn message(&self) -> Option<&Type> {
+        match self {
+            Type::Record(fields) if fields.iter().map(|(name, _)| name.as_str()).eq(CHANNEL_FIELDS) => {
+                match &fields[1].1 {
+                    Type::Array { element, .. } => Some(element),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     pub fn array(element: Type, len: u32) -> Type {
         Type::Array { element: Box::new(element), len }
     }

@@ -279,6 +279,9 @@ fn check_command(system: &System, place: &str, command: &Command, flaws: &mut Ve
             flaw(flaws, place, format!("process {} occurs twice", process.0));
         }
     }
+    for act in command.acts.iter().filter(|act| act.process.index() >= system.processes.len()) {
+        flaw(flaws, place, format!("there is no process {} to act", act.process.0));
+    }
     check_choices(place, command, flaws);
     let mut code = Code::new(system, &command.temps, flaws);
     code.statements(&format!("{place}, prelude"), &command.prelude, Allowed::COMMAND_PRELUDE);

@@ -87,7 +87,7 @@ impl Describe for Graph {
 
     fn step(&self, step: Step) -> StepText {
         let name = self.labels.get(step.instance() as usize).map(|&label| self.names[label as usize].clone());
-        StepText { process: None, label: name.unwrap_or_default(), line: 0 }
+        StepText { label: name.unwrap_or_default(), ..StepText::default() }
     }
 
     fn start(&self, _: Step) -> StepText {

@@ -1,8 +1,9 @@
 //! States and steps in the words of the model: names and values instead of words and numbers.
 //!
-//! [`Describe`] is what reports ask for; [`Show`] answers it for systems, [`crate::Graph`] for itself.
+//! [`Describe`] is what reports ask for; [`Show`] answers it for systems, [`crate::Graph`] for itself. A channel is one
+//! field, its value the messages it holds: `[1,ack 2,nak]`.
 
-use plimsoll_ir::{Command, Enumeration, Instances, Layout, PropertyKind, Scalar, Slot, System, VarId};
+use plimsoll_ir::{Act, Command, Enumeration, Instances, Layout, PropertyKind, Scalar, Slot, System, Type, VarId};
 
 use crate::Step;
 
@@ -15,6 +16,8 @@ pub struct StepText {
     pub label: String,
     /// Line of the source, 0 if unknown.
     pub line: u32,
+    /// The statements it consists of, if the language tells.
+    pub acts: Vec<Act>,
 }
 
 /// A property for people.
@@ -62,8 +65,10 @@ pub struct Show {
 
 struct Field {
     name: String,
-    slot: Slot,
-    scalar: Scalar,
+    /// One, or all that a channel consists of.
+    scalars: Vec<(Slot, Scalar)>,
+    /// How many scalars a message has, if it is a channel.
+    message: Option<usize>,
     /// Names of the values, where they are locations of a process.
     locations: Option<Vec<String>>,
 }
@@ -96,9 +101,17 @@ impl Show {
     }
 
     fn value(&self, field: &Field, state: &[u32]) -> String {
-        let value = field.scalar.decode(field.slot.load(state));
-        let location = field.locations.as_ref().and_then(|names| names.get(usize::try_from(value).ok()?));
-        location.cloned().unwrap_or_else(|| self.scalar(&field.scalar, value))
+        let decode = |&(slot, scalar): &(Slot, Scalar)| scalar.decode(slot.load(state));
+        let first = decode(&field.scalars[0]);
+        if let Some(size) = field.message {
+            let messages = field.scalars[1..].chunks(size).take(usize::try_from(first).unwrap_or(0)).map(|message| {
+                let parts: Vec<String> = message.iter().map(|part| self.scalar(&part.1, decode(part))).collect();
+                parts.join(",")
+            });
+            return format!("[{}]", messages.collect::<Vec<_>>().join(" "));
+        }
+        let location = field.locations.as_ref().and_then(|names| names.get(usize::try_from(first).ok()?));
+        location.cloned().unwrap_or_else(|| self.scalar(&field.scalars[0].1, first))
     }
 
     fn scalar(&self, scalar: &Scalar, value: i64) -> String {
@@ -123,7 +136,7 @@ impl Show {
             true => command.label.clone(),
             false => format!("{} ({})", command.label, shown.join(", ")),
         };
-        StepText { process: process.clone(), label, line: command.line }
+        StepText { process: process.clone(), label, line: command.line, acts: command.acts.clone() }
     }
 }
 
@@ -133,7 +146,8 @@ impl Describe for Show {
     }
 
     fn changes(&self, before: &[u32], after: &[u32]) -> Vec<(String, String)> {
-        let changed = self.fields.iter().filter(|field| field.slot.load(before) != field.slot.load(after));
+        let differs = |&(slot, _): &(Slot, Scalar)| slot.load(before) != slot.load(after);
+        let changed = self.fields.iter().filter(|field| field.scalars.iter().any(differs));
         changed.map(|field| (field.name.clone(), self.value(field, after))).collect()
     }
 
@@ -165,18 +179,38 @@ fn fields(system: &System, layout: &Layout) -> Vec<Field> {
             (None, Some(owner)) if !named_after(owner) => format!("{owner}.{}", var.name),
             _ => var.name.clone(),
         };
-        for (suffix, slot, scalar) in layout.scalars(index, &var.ty) {
+        let mut scalars = layout.scalars(index, &var.ty).into_iter();
+        let mut sizes = Vec::new();
+        field_sizes(&var.ty, &mut sizes);
+        for (size, message) in sizes {
+            let part: Vec<(String, Slot, Scalar)> = scalars.by_ref().take(size).collect();
+            let suffix = &part[0].0;
+            // A channel is called what its first scalar is called, but for the name of that field.
+            let suffix = message.map_or(suffix.as_str(), |_| suffix.rsplit_once('.').map_or("", |(head, _)| head));
             let locations = process.map(|process| process.locations.clone());
-            fields.push(Field { name: format!("{name}{suffix}"), slot, scalar, locations });
+            let scalars = part.iter().map(|&(_, slot, scalar)| (slot, scalar)).collect();
+            fields.push(Field { name: format!("{name}{suffix}"), scalars, message, locations });
         }
     }
     fields
 }
 
+/// How many scalars belong to each field of a type, and to a message if it is a channel.
+fn field_sizes(ty: &Type, out: &mut Vec<(usize, Option<usize>)>) {
+    match ty {
+        Type::Scalar(_) => out.push((1, None)),
+        Type::Array { element, len } => (0..*len).for_each(|_| field_sizes(element, out)),
+        Type::Record(fields) => match ty.message() {
+            Some(message) => out.push((ty.scalar_count(), Some(message.scalar_count()))),
+            None => fields.iter().for_each(|(_, ty)| field_sizes(ty, out)),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_ir::{Choice, EnumId, Process, ProcessId, Type};
+    use plimsoll_ir::{Choice, EnumId, Process, ProcessId};
 
     fn example() -> System {
         let mut system = System::new("t");
@@ -217,6 +251,22 @@ mod tests {
         assert_eq!(text(&show.fields(&before)), "P=idle P.x[0]=0 P.x[1]=0 P.y=0 P->z=0 c=0");
         assert_eq!(text(&show.fields(&after)), "P=busy P.x[0]=0 P.x[1]=-2 P.y=0 P->z=0 c=green");
         assert_eq!(text(&show.changes(&before, &after)), "P=busy P.x[1]=-2 c=green");
+    }
+
+    #[test]
+    fn a_channel_is_a_list_of_messages() {
+        let mut system = System::new("t");
+        let message = Type::Record(vec![("a".into(), Scalar::U8.into()), ("b".into(), Scalar::U8.into())]);
+        let channel = Type::channel(3, Scalar::range(0, 3), message);
+        system.var("q", Type::array(channel.clone(), 2), None);
+        system.var("r", channel, None);
+        let layout = Layout::of_system(&system);
+        let before = system.base_state(&layout);
+        system.vars[0].init = vec![0, 0, 0, 0, 0, 0, 0, 2, 3, 4, 5, 6, 0, 0];
+        let after = system.base_state(&layout);
+        let show = Show::new(&system, &layout);
+        assert_eq!(text(&show.fields(&after)), "q[0]=[] q[1]=[3,4 5,6] r=[]");
+        assert_eq!(text(&show.changes(&before, &after)), "q[1]=[3,4 5,6]");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::report::trace::Origin;
 use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{interrupt, machine};
+use crate::{chart, interrupt, machine, trail};
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
@@ -23,7 +23,9 @@ use std::time::Instant;
 /// Runs the command.
 pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
     let report = check(options)?;
-    if let (Some(path), Some(trace)) = (&options.trace, &report.trace) {
+    if let (Some(path), Some(trace)) = (&options.trace, &report.trace)
+        && !trail::is_trail(path)
+    {
         std::fs::write(path, trace.to_json())
             .map_err(|error| Failure::usage(format!("{}: cannot be written: {error}", path.display())))?;
     }
@@ -36,6 +38,9 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
             full_trace: options.output.full_trace,
         };
         out.print(&report::text::report(&report, style));
+    }
+    if let (Some(path), Some(trace)) = (&options.draw.msc, &report.trace) {
+        chart::write(path, trace, out)?;
     }
     Ok(report.exit_code)
 }
@@ -95,6 +100,11 @@ impl Run<'_> {
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
         let view = View::new(&executor);
         let trace = replayed(&searched.outcome.verdict, &executor, &view, options)?;
+        if let (Some(path), Some(trace)) = (&options.trace, &trace)
+            && trail::is_trail(path)
+        {
+            trail::write(path, &executor, self.promela, &trace.positions)?;
+        }
         let problem = trace.as_ref().and_then(TraceReport::problem);
         let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
         let times = Times {

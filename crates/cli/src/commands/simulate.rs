@@ -20,6 +20,7 @@ struct Walk<'a> {
     states: Vec<Vec<u32>>,
     random: Random,
     style: Style,
+    file: String,
 }
 
 /// What comes after a step.
@@ -40,6 +41,7 @@ pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
         states: Vec::new(),
         random: Random(seed),
         style: Style { color, ..Style::default() },
+        file: text::file_name(&options.model.model.display().to_string()).into(),
     };
     out.print(&format!("seed {seed}\n"));
     if let Next::End(why) = walk.start(out) {
@@ -135,7 +137,7 @@ impl Walk<'_> {
     fn take(&mut self, successors: &Successors, choice: usize, out: &mut Output) -> Next {
         let mut steps = Vec::new();
         self.view.add_steps(self.current(), choice, self.states.len() as u64, &mut steps);
-        steps.iter().for_each(|step| out.print(&text::step(step, self.style)));
+        steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.style)));
         if successors.step(choice).is_fault() {
             return Next::End("the step goes wrong: there is no way on");
         }
@@ -150,7 +152,7 @@ impl Walk<'_> {
         for choice in 0..successors.len() {
             let mut steps = Vec::new();
             self.view.add_steps(self.current(), choice, choice as u64 + 1, &mut steps);
-            steps.iter().for_each(|step| out.print(&text::step(step, self.style)));
+            steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.style)));
         }
     }
 }

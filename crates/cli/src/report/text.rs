@@ -3,7 +3,7 @@
 use super::{Report, TraceReport};
 use crate::failure::exit;
 use crate::size::{show_bytes, show_count, show_seconds};
-use crate::view::{FieldValue, ShownStep};
+use crate::view::{FieldValue, ShownAct, ShownStep};
 use std::fmt::Write;
 
 /// Longer traces are cut in the middle.
@@ -11,6 +11,10 @@ const LONGEST_TRACE: usize = 60;
 const SHOWN_AT_ENDS: usize = 25;
 /// Lines of the initial state are broken here.
 const WIDTH: usize = 100;
+/// Names in a trace take at most this much of a line.
+const WIDEST_NAME: usize = 28;
+/// Where the changes of a step begin, unless its statement is longer.
+const TEXT: usize = 26;
 
 /// How the report is to look.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,26 +86,78 @@ pub fn trace(trace: &TraceReport, style: Style) -> String {
     } else {
         SHOWN_AT_ENDS..trace.steps.len() - SHOWN_AT_ENDS
     };
+    let table = Table::of(&trace.steps, file_name(&trace.model));
     for (index, step) in trace.steps.iter().enumerate() {
         if index == skipped.start && !skipped.is_empty() {
             let text = format!("      ... {} steps left out (--full-trace shows them) ...", skipped.len());
             let _ = writeln!(out, "{}", paint.faint(&text));
         }
         if !skipped.contains(&index) {
-            write_step(step, &paint, &mut out);
+            write_step(step, &table, &paint, &mut out);
         }
     }
     out
 }
 
 /// One step on a line of its own.
-pub fn step(step: &ShownStep, style: Style) -> String {
+pub fn step(step: &ShownStep, file: &str, style: Style) -> String {
     let mut out = String::new();
-    write_step(step, &Paint(style.color), &mut out);
+    write_step(step, &Table::of(std::slice::from_ref(step), file), &Paint(style.color), &mut out);
     out
 }
 
-fn write_step(step: &ShownStep, paint: &Paint, out: &mut String) {
+/// The name of a file without its folder.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// How wide the columns of a trace are.
+struct Table<'a> {
+    file: &'a str,
+    who: usize,
+    place: usize,
+}
+
+impl<'a> Table<'a> {
+    fn of(steps: &[ShownStep], file: &'a str) -> Table<'a> {
+        let mut table = Table { file, who: 0, place: 0 };
+        for act in steps.iter().flat_map(|step| &step.acts) {
+            table.who = table.who.max(act.who.chars().count()).min(WIDEST_NAME);
+            table.place = table.place.max(table.place(act).chars().count()).min(WIDEST_NAME);
+        }
+        table
+    }
+
+    fn place(&self, act: &ShownAct) -> String {
+        let file = if act.file.is_empty() { self.file } else { file_name(&act.file) };
+        format!("{file}:{}", act.line)
+    }
+}
+
+/// Statements, one below the other, and what they change together. Where the acting processes are is not said: the place
+/// of their next statement tells.
+fn write_acts(step: &ShownStep, table: &Table, paint: &Paint, out: &mut String) {
+    for (index, act) in step.acts.iter().enumerate() {
+        let number = if index == 0 { step.number.to_string() } else { "+".into() };
+        let who = format!("{:<1$}", act.who, table.who);
+        let place = format!("{:<1$}", table.place(act), table.place);
+        let _ = write!(out, "{number:>5}  {}  {}  ", paint.bold(&who), paint.faint(&place));
+        if index + 1 < step.acts.len() {
+            let _ = writeln!(out, "{}", act.text);
+            continue;
+        }
+        let moved = |field: &&FieldValue| step.acts.iter().any(|act| act.process == field.name);
+        let changes: Vec<String> = step.changes.iter().filter(|field| !moved(field)).map(show_field).collect();
+        let line = format!("{:<TEXT$}  {}", act.text, paint.with("36", &changes.join("  ")));
+        let _ = writeln!(out, "{}", if changes.is_empty() { &act.text } else { &line });
+    }
+}
+
+fn write_step(step: &ShownStep, table: &Table, paint: &Paint, out: &mut String) {
+    if !step.acts.is_empty() {
+        write_acts(step, table, paint, out);
+        return write_problem(step, paint, out);
+    }
     let _ = write!(out, "{:>5}  ", step.number);
     if let Some(process) = &step.process {
         let _ = write!(out, "{} ", paint.bold(process));
@@ -115,6 +171,10 @@ fn write_step(step: &ShownStep, paint: &Paint, out: &mut String) {
         let _ = write!(out, "   {}", paint.with("36", &changes.join("  ")));
     }
     out.push('\n');
+    write_problem(step, paint, out);
+}
+
+fn write_problem(step: &ShownStep, paint: &Paint, out: &mut String) {
     if let Some(problem) = &step.problem {
         let _ = writeln!(out, "       {}", paint.with("1;31", problem));
     }

@@ -4,7 +4,8 @@ use super::lex::{ParseError, Position, Token, tokens};
 use super::print::KINDS;
 use crate::expr::Expr;
 use crate::system::{
-    Choice, Command, Deadlock, Faults, Process, ProcessId, Property, PropertyKind, System, TempId, Var, VarId,
+    Act, Choice, Command, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyKind, System, TempId, Var,
+    VarId,
 };
 use crate::types::{EnumId, Enumeration, Scalar, Type};
 use crate::verify::TYPE_DEPTH_LIMIT;
@@ -346,11 +347,7 @@ impl Parser {
             command.line = self.number()?;
         }
         if self.eat_keyword("kind") {
-            let Some(&(kind, _)) = KINDS.iter().find(|(_, name)| self.is_keyword(name)) else {
-                return self.expected("a kind of command");
-            };
-            self.at += 1;
-            command.kind = kind;
+            command.kind = self.kind()?;
         }
         if self.eat_keyword("rank") {
             command.rank = self.number()?;
@@ -360,6 +357,9 @@ impl Parser {
             while self.eat(",") {
                 command.at.push(self.standing()?);
             }
+        }
+        while self.eat_keyword("act") {
+            command.acts.push(self.act()?);
         }
         self.sign("{")?;
         command.temps = self.temps()?;
@@ -380,6 +380,31 @@ impl Parser {
         }
         self.end_of_temps()?;
         Ok(command)
+    }
+
+    fn kind(&mut self) -> Result<Kind> {
+        let Some(&(kind, _)) = KINDS.iter().find(|(_, name)| self.is_keyword(name)) else {
+            return self.expected("a kind of command");
+        };
+        self.at += 1;
+        Ok(kind)
+    }
+
+    /// `process "who" "text" kind … in "file" line … number … …`
+    fn act(&mut self) -> Result<Act> {
+        let processes = std::mem::take(&mut self.system.processes);
+        let process = self.reference("process", processes.iter().map(|process| process.name.as_str()));
+        self.system.processes = processes;
+        let (process, who, text) = (ProcessId(process?), self.text()?, self.text()?);
+        self.keyword("kind")?;
+        let kind = self.kind()?;
+        self.keyword("in")?;
+        let file = self.text()?;
+        self.keyword("line")?;
+        let line = self.number()?;
+        self.keyword("number")?;
+        let number = (self.number()?, self.number()?);
+        Ok(Act { process, who, text, kind, file, line, number })
     }
 
     /// `process.location`

@@ -2,7 +2,7 @@
 
 use super::is_plain;
 use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
-use crate::system::{Command, Deadlock, Faults, Kind, Property, PropertyKind, System, Var};
+use crate::system::{Act, Command, Deadlock, Faults, Kind, Property, PropertyKind, System, Var};
 use crate::types::{Scalar, Type};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -87,6 +87,10 @@ fn quoted(text: &str) -> String {
         }
     }
     out + "\""
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    KINDS.iter().find(|(listed, _)| *listed == kind).expect("all kinds are listed").1
 }
 
 struct Printer<'a> {
@@ -185,8 +189,7 @@ impl Printer<'_> {
             _ = write!(head, " line {}", command.line);
         }
         if command.kind != Kind::Other {
-            let found = KINDS.iter().find(|(kind, _)| *kind == command.kind).expect("all kinds are listed");
-            _ = write!(head, " kind {}", found.1);
+            _ = write!(head, " kind {}", kind_name(command.kind));
         }
         if command.rank != 0 {
             _ = write!(head, " rank {}", command.rank);
@@ -197,6 +200,13 @@ impl Printer<'_> {
             let before = if index == 0 { " at" } else { "," };
             let process = reference(names, process.index());
             _ = write!(head, "{before} {process}.{}", reference(locations, location as usize));
+        }
+        for act in &command.acts {
+            let names = self.system.processes.iter().map(|process| process.name.as_str());
+            let Act { process, who, text, kind, file, line, number } = act;
+            let (process, kind) = (reference(names, process.index()), kind_name(*kind));
+            _ = write!(head, " act {process} {} {} kind {kind}", quoted(who), quoted(text));
+            _ = write!(head, " in {} line {line} number {} {}", quoted(file), number.0, number.1);
         }
         self.line(&format!("{head} {{"));
         self.temps(&command.temps);

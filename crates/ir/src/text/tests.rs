@@ -24,7 +24,7 @@ start "begin" line 4 {
         turn := n wrapping;
     }
 }
-command "work" line 7 kind send rank 2 at P.idle, Q.b {
+command "work" line 7 kind send rank 2 at P.idle, Q.b act P "P(0)" "c!1" kind send in "" line 7 number 3 12 act Q "Q" "c?\"x\"" kind receive in "a.h" line 2 number 0 0 {
     temp turn: 0..9
     temp row: { flag: 0..1, data: [3] -32768..32767 }
     before {

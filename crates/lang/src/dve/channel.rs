@@ -26,6 +26,7 @@ pub fn rendezvous(lowered: &Lowered, sender: &Step, receiver: &Step) -> Option<C
     let mut command = Command::new(format!("{}, {} via {name}", lowered.label(sender), lowered.label(receiver)));
     command.line = sender.line;
     command.kind = Kind::Send;
+    command.acts = vec![lowered.act(sender, Kind::Send, name), lowered.act(receiver, Kind::Receive, name)];
     command.at = vec![(sender.id, sender.from), (receiver.id, receiver.from)];
     let mut terms = lowered.commitment(&[sender, receiver])?;
     terms.extend([sender.guard.clone(), receiver.guard.clone()]);
@@ -112,6 +113,7 @@ pub fn buffered(lowered: &Lowered, step: &Step, exchange: &Exchange, buffer: Var
     let mut command = Command::new(format!("{} {verb} {name}", lowered.label(step)));
     command.line = step.line;
     command.kind = if exchange.sends { Kind::Send } else { Kind::Receive };
+    command.acts = vec![lowered.act(step, command.kind, name)];
     command.at = vec![(step.id, step.from)];
     let len = Expr::read(Place::from(buffer).field(LEN));
     let ready = if exchange.sends {

@@ -201,7 +201,7 @@ impl Check<'_> {
             };
             self.scalars = self.scalars.saturating_add(types.len().saturating_mul(capacity as usize));
             let len = Scalar::range(0, capacity.into());
-            let ty = Type::Record(vec![("len".into(), len.into()), ("slots".into(), Type::array(slot, capacity))]);
+            let ty = Type::channel(capacity, len, slot);
             let name = self.text(ident.name).to_string();
             buffer = Some(self.system.var(name, ty, None));
         }

@@ -13,7 +13,7 @@ use super::symbols::{Entity, Symbols};
 use super::value::{self, Value};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use crate::{Options, Overflow};
-use plimsoll_ir::{BinOp, Command, Expr, Faults, Kind, Narrow, ProcessId, Property, PropertyKind, Stmt, System};
+use plimsoll_ir::{Act, BinOp, Command, Expr, Faults, Kind, Narrow, ProcessId, Property, PropertyKind, Stmt, System};
 
 /// One transition, lowered.
 pub struct Step {
@@ -311,6 +311,7 @@ impl Lowered<'_> {
         let mut command = Command::new(self.label(step));
         command.line = step.line;
         command.kind = if step.effects.is_empty() { Kind::Control } else { Kind::Assign };
+        command.acts = vec![self.act(step, command.kind, "")];
         command.at = vec![(step.id, step.from)];
         command.guard = value::all(self.commitment(&[step])?.into_iter().chain([step.guard.clone()]).collect());
         self.moves(step, &mut command.body);
@@ -318,9 +319,23 @@ impl Lowered<'_> {
     }
 
     pub fn label(&self, step: &Step) -> String {
-        let process = &self.system.processes[step.id.index()];
-        let place = |state: u32| &process.locations[state as usize];
-        format!("{}: {} -> {}", process.name, place(step.from), place(step.to))
+        format!("{}: {}", self.system.processes[step.id.index()].name, self.way(step))
+    }
+
+    fn way(&self, step: &Step) -> String {
+        let place = |state: u32| &self.system.processes[step.id.index()].locations[state as usize];
+        format!("{} -> {}", place(step.from), place(step.to))
+    }
+
+    /// A step as people see it in a trace; `over` is the channel it uses, if any.
+    pub fn act(&self, step: &Step, kind: Kind, over: &str) -> Act {
+        let text = match kind {
+            Kind::Send => format!("{} {over}!", self.way(step)),
+            Kind::Receive => format!("{} {over}?", self.way(step)),
+            _ => self.way(step),
+        };
+        let who = self.system.processes[step.id.index()].name.clone();
+        Act { process: step.id, who, text, kind, file: String::new(), line: step.line, number: (0, 0) }
     }
 
     /// The process changes its location, then runs its effects.

@@ -53,6 +53,7 @@ fn combine(lowered: &Lowered, steps: &[&Step]) -> Result<Command, Refused> {
     let mut command = Command::new(labels.join(", "));
     command.line = steps.first().map_or(0, |step| step.line);
     command.kind = Kind::Other;
+    command.acts = steps.iter().map(|step| lowered.act(step, Kind::Other, "")).collect();
     command.at = steps.iter().map(|step| (step.id, step.from)).collect();
     command.guard = value::all(steps.iter().map(|step| step.guard.clone()).collect());
     if conflict(steps)? {

@@ -64,6 +64,10 @@ pub struct Program {
     pub channels: Vec<ChannelType>,
     pub globals: Vec<Variable>,
     pub proctypes: Vec<Proctype>,
+    /// Proctypes in the order of their text, with `None` for the never claim.
+    pub bodies: Vec<Option<usize>>,
+    /// Names of the files, the main file first.
+    pub files: Vec<String>,
     /// Proctypes of the initial processes, in order of their numbers.
     pub initial: Vec<usize>,
     /// Names of mtype constants by number, for the sets that have them: set name (empty for the common

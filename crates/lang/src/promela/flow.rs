@@ -24,6 +24,8 @@ pub struct Automaton<'a> {
     pub locations: Vec<Location<'a>>,
     /// Where labels stand, by name; `None` if control never rests there.
     pub labels: Vec<(Label, Option<usize>)>,
+    /// How many elements SPIN numbers in it.
+    pub elements: u32,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct Transition<'a> {
     pub escape: Option<usize>,
     pub site: Site,
     pub text: &'a str,
+    /// SPIN's number of the statement within the proctype.
+    pub number: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +83,8 @@ pub fn automaton<'a>(
     }
     let labels = builder.elements.labels.iter();
     let labels = labels.map(|(label, id)| (label.clone(), builder.numbers.get(id).copied())).collect();
-    if builder.errors.is_empty() { Ok(Automaton { start, locations, labels }) } else { Err(builder.errors) }
+    let elements = builder.elements.count;
+    if builder.errors.is_empty() { Ok(Automaton { start, locations, labels, elements }) } else { Err(builder.errors) }
 }
 
 struct Builder<'a> {
@@ -176,7 +181,7 @@ impl<'a> Builder<'a> {
 
     fn transition(&mut self, leaf: Id, escape: Option<usize>) -> Transition<'a> {
         let element = self.elements.get(leaf);
-        let (atom, site, text) = (element.atom, element.site, element.text);
+        let (atom, site, text, number) = (element.atom, element.site, element.text, element.number);
         let (action, next) = match &element.kind {
             Kind::Step(step) => (Action::Step(step), element.next),
             Kind::DStep(_, body) => (Action::DStep(body), element.next),
@@ -189,6 +194,6 @@ impl<'a> Builder<'a> {
             let id = self.hunt(next, atom);
             self.number(id)
         });
-        Transition { action, target, atomic: atom, escape, site, text }
+        Transition { action, target, atomic: atom, escape, site, text, number }
     }
 }

@@ -24,7 +24,9 @@ use super::lexer::Site;
 use channels::{Channel, Family, Row};
 use claim::Claim;
 use config::Configuration;
-use plimsoll_ir::{BinOp, Deadlock, EnumId, Enumeration, Expr, Faults, Property, PropertyKind, Scalar, System, VarId};
+use plimsoll_ir::{
+    BinOp, Deadlock, EnumId, Enumeration, Expr, Faults, ProcessId, Property, PropertyKind, Scalar, System, VarId,
+};
 use points::Points;
 use rendezvous::Receiver;
 use storage::{Slot, Types};
@@ -44,6 +46,8 @@ struct Lowering<'a> {
     /// May control be at a location of a proctype within an atomic sequence?
     inside: Vec<Vec<bool>>,
     config: &'a Configuration,
+    /// How many elements SPIN numbers before those of each proctype, and before those of the claim.
+    elements_before: (Vec<u32>, u32),
     points: Points,
     types: Types,
     system: System,
@@ -79,6 +83,27 @@ pub fn lower(program: &Program, config: &Configuration, name: &str) -> Result<Sy
     if lowering.errors.is_empty() { Ok(lowering.system) } else { Err(lowering.errors) }
 }
 
+/// SPIN's numbers of the statements of a never claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimNumbers {
+    pub process: ProcessId,
+    /// The number of the claim among the bodies of the model.
+    pub body: u32,
+    /// By location of the claim, then by choice of a command.
+    pub statements: Vec<Vec<u32>>,
+}
+
+/// The numbers of the never claim of a program, if it has one.
+pub fn claim_numbers(program: &Program, config: &Configuration) -> Option<ClaimNumbers> {
+    let lowering = Lowering::new(program, config, "").ok()?;
+    let claim = lowering.claim.as_ref()?;
+    let body = program.bodies.iter().position(Option::is_none)? as u32;
+    let number = |transition: &flow::Transition| transition::numbers(transition, lowering.elements_before.1).1;
+    let statements = claim.automaton.locations.iter();
+    let statements = statements.map(|location| location.transitions.iter().map(number).collect()).collect();
+    Some(ClaimNumbers { process: claim.process, body, statements })
+}
+
 /// Translates an expression over the global names of a program: what runs before it, and its value.
 pub fn lower_expression(program: &Program, config: &Configuration, value: &Source) -> Result<Property, Problems> {
     let mut lowering = Lowering::new(program, config, "")?;
@@ -112,6 +137,7 @@ impl<'a> Lowering<'a> {
             automata,
             inside,
             config,
+            elements_before: (vec![0; program.proctypes.len()], 0),
             points: Points::of(program),
             types: Types::new(0, true, None),
             system: System::new(name),
@@ -127,11 +153,28 @@ impl<'a> Lowering<'a> {
             site: Site::default(),
             errors,
         };
+        let claim = match &program.never {
+            Some(never) => Some((never, flow::automaton(never, &[], true)?)),
+            None => None,
+        };
+        lowering.count_elements(claim.as_ref().map_or(0, |(_, automaton)| automaton.elements));
         lowering.declare();
-        if let Some(never) = &program.never {
-            lowering.add_claim(never, flow::automaton(never, &[], true)?);
+        if let Some((never, automaton)) = claim {
+            lowering.add_claim(never, automaton);
         }
         Ok(lowering)
+    }
+
+    fn count_elements(&mut self, of_claim: u32) {
+        let mut before = 0;
+        for &body in &self.program.bodies {
+            let (place, count) = match body {
+                Some(number) => (&mut self.elements_before.0[number], self.automata[number].elements),
+                None => (&mut self.elements_before.1, of_claim),
+            };
+            *place = before;
+            before += count;
+        }
     }
 
     fn fail(&mut self, message: impl Into<String>) {

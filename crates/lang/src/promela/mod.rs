@@ -11,6 +11,7 @@ mod lower;
 mod parser;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+pub use lower::ClaimNumbers;
 use lower::config::Configuration;
 use plimsoll_ir::{Property, PropertyKind, System};
 use std::path::Path;
@@ -92,6 +93,11 @@ impl Promela {
         let value = value.unwrap_or(ast::Expr::Number(1));
         let property = lower::lower_expression(&self.program, &self.config, &value).map_err(messages)?;
         Ok(Property { name: text.trim().into(), kind, ..property })
+    }
+
+    /// How SPIN numbers the statements of the never claim, if there is one.
+    pub fn claim_numbers(&self) -> Option<ClaimNumbers> {
+        lower::claim_numbers(&self.program, &self.config)
     }
 
     /// If a fault says that a process has no place to live, the same model with room for it.

@@ -38,6 +38,7 @@ pub fn parse(input: Preprocessed, diagnostics: &mut Diagnostics) -> Program {
     let mut parser = Parser::new(input, Program::default(), diagnostics);
     parser.units();
     parser.finish();
+    parser.program.files = std::mem::take(&mut parser.files);
     parser.program
 }
 

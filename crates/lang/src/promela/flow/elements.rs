@@ -3,7 +3,8 @@
 //! The shape follows SPIN's so that the same points of the text become the same locations: a `do` is preceded
 //! by its join (to which its options return) and followed by the target of its `break`; an `if` is followed by
 //! its join. `atom` says that control must go on after the element; it is set in atomic sequences on all
-//! elements but the last, where `last_atom` is set instead.
+//! elements but the last, where `last_atom` is set instead. `number` is the one that SPIN gives the element: it counts
+//! from 1 and numbers what is inside before what is around it.
 
 use crate::promela::ast::{Choose, Expr, Label, Proctype, Step, Stmt, StmtKind};
 use crate::promela::lexer::Site;
@@ -51,6 +52,7 @@ pub struct Element<'a> {
     pub escapes: Vec<Id>,
     pub site: Site,
     pub text: &'a str,
+    pub number: u32,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -70,6 +72,8 @@ pub struct Elements<'a> {
     is_claim: bool,
     errors: Vec<(String, Site)>,
     body: SeqId,
+    /// How many elements have a number.
+    pub count: u32,
 }
 
 const SKIP: &Step = &Step::Condition(Expr::Number(1));
@@ -88,6 +92,7 @@ impl<'a> Elements<'a> {
             is_claim,
             errors: Vec::new(),
             body: 0,
+            count: 0,
         };
         elements.body = elements.sequence(&proctype.body);
         let stop = elements.element(Kind::Stop, proctype.end, "-end-");
@@ -129,8 +134,21 @@ impl<'a> Elements<'a> {
     }
 
     fn element(&mut self, kind: Kind<'a>, site: Site, text: &'a str) -> Id {
-        self.all.push(Element { kind, next: None, atom: false, last_atom: false, escapes: Vec::new(), site, text });
+        let id = self.unnumbered(kind, site, text);
+        self.give_number(id);
+        id
+    }
+
+    /// An element that gets its number later, after others.
+    fn unnumbered(&mut self, kind: Kind<'a>, site: Site, text: &'a str) -> Id {
+        let (next, escapes) = (None, Vec::new());
+        self.all.push(Element { kind, next, atom: false, last_atom: false, escapes, site, text, number: 0 });
         self.all.len() - 1
+    }
+
+    fn give_number(&mut self, id: Id) {
+        self.count += 1;
+        self.all[id].number = self.count;
     }
 
     fn append(&mut self, seq: SeqId, id: Id) {
@@ -193,19 +211,19 @@ impl<'a> Elements<'a> {
     /// A jump; one that carries a label with a meaning becomes a skip and a jump, so that there is a location.
     fn goto(&mut self, stmt: &'a Stmt, jump: Jump<'a>, seq: SeqId) -> Id {
         let meant = |label: &Label| ["accept", "end", "progress"].iter().any(|prefix| label.name.starts_with(prefix));
+        let id = self.element(Kind::Goto(jump), stmt.site, &stmt.text);
         let skip = stmt.labels.iter().any(meant).then(|| {
             let skip = self.element(Kind::Step(SKIP), stmt.site, "skip");
             self.append(seq, skip);
             skip
         });
-        let id = self.element(Kind::Goto(jump), stmt.site, &stmt.text);
         self.append(seq, id);
         skip.unwrap_or(id)
     }
 
     fn choose(&mut self, choose: &'a Choose, site: Site, seq: SeqId) -> Id {
-        let join = self.element(Kind::Join, site, "");
-        let after = choose.repeats.then(|| self.element(Kind::AfterLoop, site, ""));
+        let join = self.unnumbered(Kind::Join, site, "");
+        let after = choose.repeats.then(|| self.unnumbered(Kind::AfterLoop, site, ""));
         self.breaks.extend(after);
         let mut options: Vec<SeqId> = choose.options.iter().map(|option| self.sequence(option)).collect();
         if after.is_some() {
@@ -226,6 +244,7 @@ impl<'a> Elements<'a> {
             self.append(option, join);
         }
         let id = self.element(Kind::Choose(options), site, "");
+        [join].into_iter().chain(after).for_each(|id| self.give_number(id));
         if let Some(after) = after {
             self.append(seq, join);
             self.append(seq, id);
@@ -240,11 +259,12 @@ impl<'a> Elements<'a> {
     fn unless(&mut self, normal: &'a [Stmt], escape: &'a [Stmt], site: Site, seq: SeqId) -> Id {
         let normal = self.sequence(normal);
         let escape = self.sequence(escape);
-        let join = self.element(Kind::Join, site, "");
+        let join = self.unnumbered(Kind::Join, site, "");
         self.append(normal, join);
         self.append(escape, join);
         self.attach(normal, escape);
         let id = self.element(Kind::Unless(normal, escape), site, "");
+        self.give_number(join);
         self.append(seq, id);
         self.append(seq, join);
         id

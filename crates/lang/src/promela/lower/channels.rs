@@ -12,6 +12,9 @@ use super::{Frame, Lowering};
 use crate::promela::ast::{Access, Base, Init, Place as Named};
 use plimsoll_ir::{BinOp, Expr, Narrow, Place, ProcessId, Scalar, Stmt, Type, VarId};
 
+/// More channels in a row are not all named.
+const MOST_NAMED: usize = 4;
+
 /// Channels of one shape.
 pub struct Family {
     pub capacity: u32,
@@ -154,10 +157,7 @@ impl Lowering<'_> {
             if self.families[family].capacity == 0 {
                 continue;
             }
-            let name = match len {
-                1 => self.channel_name(first as usize - 1),
-                _ => format!("channels {first} to {}", first + len as i64 - 1),
-            };
+            let name = self.row_name(first as usize - 1, len);
             let ty = Type::array(self.record_type(family), len as u32);
             let array = self.system.var(name, ty, None);
             self.rows[index].array = Some(array);
@@ -183,10 +183,18 @@ impl Lowering<'_> {
         let message =
             fields.iter().enumerate().map(|(field, &base)| (format!("f{field}"), self.types.scalar(base).into()));
         let message = Type::Record(message.collect());
-        Type::Record(vec![
-            ("len".into(), Scalar::range(0, (1 << bits) - 1).into()),
-            ("m".into(), Type::array(message, *capacity)),
-        ])
+        Type::channel(*capacity, Scalar::range(0, (1 << bits) - 1), message)
+    }
+
+    /// What the channels of a row are called together: like their array, if they are one, or after all of them.
+    fn row_name(&self, first: usize, len: usize) -> String {
+        let mut names: Vec<String> = (first..first + len).map(|index| self.channel_name(index)).collect();
+        names.dedup();
+        if names.len() > MOST_NAMED {
+            names.truncate(MOST_NAMED);
+            names.push("...".into());
+        }
+        names.join("/")
     }
 
     fn channel_name(&self, index: usize) -> String {

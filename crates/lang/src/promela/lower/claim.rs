@@ -6,20 +6,21 @@
 //! next location, or gives up. Where the system has come to rest, the claim goes on alone. As in SPIN, a
 //! system with a claim is not checked for invalid end states.
 
+use super::transition::numbers;
 use super::value::Draft;
 use super::{Frame, Lowering};
 use crate::promela::ast::{Proctype, Step};
 use crate::promela::flow::{Action, Automaton, Transition};
 use plimsoll_ir::{
-    Choice, Command, Expr, Kind, Narrow, Process, ProcessId, Property, PropertyKind, Scalar, Stmt, TempId, VarId,
+    Act, Choice, Command, Expr, Kind, Narrow, Process, ProcessId, Property, PropertyKind, Scalar, Stmt, TempId, VarId,
 };
 
 /// After the steps of the system, and after those that wait for a timeout.
 const ALONE: u8 = 2;
 
 pub struct Claim<'a> {
-    automaton: Automaton<'a>,
-    process: ProcessId,
+    pub automaton: Automaton<'a>,
+    pub process: ProcessId,
     location: VarId,
 }
 
@@ -155,6 +156,18 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    fn claim_act(&self, claim: &Claim, transition: &Transition) -> Act {
+        Act {
+            process: claim.process,
+            who: "never".into(),
+            text: transition.text.into(),
+            kind: Kind::Control,
+            file: self.file_name(transition.site),
+            line: transition.site.line,
+            number: numbers(transition, self.elements_before.1),
+        }
+    }
+
     /// The claim moves alone, because nothing else can.
     fn stutter(
         &mut self,
@@ -169,6 +182,7 @@ impl<'a> Lowering<'a> {
         let mut prelude = start_move(step);
         prelude.extend(self.claim_step(claim, location, index, transition, step, &mut draft));
         let mut command = Command::new(format!("never: {}", transition.text));
+        command.acts.push(self.claim_act(claim, transition));
         command.line = transition.site.line;
         command.kind = Kind::Control;
         command.rank = ALONE;

@@ -6,7 +6,8 @@ use super::value::{Draft, balanced};
 use super::{Frame, Lowering};
 use crate::promela::ast::{Expr as Source, Step, Stmt as SourceStmt, StmtKind, walk_statements};
 use crate::promela::flow::{Action, Transition};
-use plimsoll_ir::{BinOp, Command, Expr, Kind, Narrow, Stmt};
+use crate::promela::lexer::Site;
+use plimsoll_ir::{Act, BinOp, Command, Expr, Kind, Narrow, Stmt};
 
 /// A location of a proctype in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,11 +116,31 @@ impl<'a> Lowering<'a> {
         let Spot { slot, proctype, location } = spot;
         let name = &self.program.proctypes[proctype].name;
         let mut command = Command::new(format!("{name}({slot}): {}", text_of(transition)));
+        command.acts.push(self.act(spot, transition));
         command.line = transition.site.line;
         command.kind = kind_of(transition);
         command.rank = rank;
         command.at.push((self.slots[slot].process, self.slots[slot].location(proctype, location)));
         command
+    }
+
+    /// The transition as people and SPIN know it.
+    fn act(&self, spot: Spot, transition: &Transition) -> Act {
+        let Spot { slot, proctype, .. } = spot;
+        Act {
+            process: self.slots[slot].process,
+            who: format!("{}({slot})", self.program.proctypes[proctype].name),
+            text: text_of(transition).into(),
+            kind: kind_of(transition),
+            file: self.file_name(transition.site),
+            line: transition.site.line,
+            number: numbers(transition, self.elements_before.0[proctype]),
+        }
+    }
+
+    /// The file of a site, empty for the main file.
+    pub fn file_name(&self, site: Site) -> String {
+        if site.file == 0 { String::new() } else { self.program.files[site.file as usize].clone() }
     }
 
     fn arrive(&self, spot: Spot, transition: &Transition) -> Vec<Stmt> {
@@ -253,6 +274,7 @@ impl<'a> Lowering<'a> {
         let mut command = self.command(spot, transition, 0);
         let receiver = &self.program.proctypes[other.proctype].name;
         command.label = format!("{}, {receiver}({}): {}", command.label, other.slot, text_of(&receive));
+        command.acts.push(self.act(other, &receive));
         command
             .at
             .push((self.slots[other.slot].process, self.slots[other.slot].location(other.proctype, other.location)));
@@ -278,6 +300,11 @@ impl<'a> Lowering<'a> {
         }
         out
     }
+}
+
+/// SPIN's numbers of the statement of a transition: from 1 in its proctype, from 0 among all.
+pub fn numbers(transition: &Transition, before: u32) -> (u32, u32) {
+    (transition.number, before + transition.number - 1)
 }
 
 fn text_of<'t>(transition: &'t Transition) -> &'t str {

@@ -139,6 +139,7 @@ impl Parser<'_> {
         let text = name.text.to_string();
         self.program.proctypes[number] =
             Proctype { name: text, params, locals, body, provided, defined: true, site: name.site, end };
+        self.program.bodies.push(Some(number));
         self.activate(number, instances as usize, name.site);
         Ok(())
     }
@@ -163,6 +164,7 @@ impl Parser<'_> {
         let mut init = empty(":init:", token.site);
         (init.locals, init.body, init.defined, init.end) = (locals, body, true, end);
         self.program.proctypes.push(init);
+        self.program.bodies.push(Some(number));
         self.activate(number, 1, token.site);
         Ok(())
     }
@@ -178,6 +180,7 @@ impl Parser<'_> {
         self.names.close();
         let mut claim = empty("never", token.site);
         (claim.locals, claim.body, claim.defined, claim.end) = (std::mem::take(&mut self.locals), body, true, end);
+        self.program.bodies.push(None);
         if self.program.never.replace(claim).is_some() {
             self.error("only one never claim is supported", token.site);
         }
