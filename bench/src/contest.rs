@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::measure::{Cost, run};
 use crate::models::Model;
-use crate::peers::{Found, OURS, Tool, fill, read_ours};
+use plimsoll::reference::peers::{Found, OURS, Tool, fill, read_ours};
 
 /// A checker that is ready to run one model.
 pub struct Contestant {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn found(states: u64) -> Found {
-        Found { states, transitions: 20, seconds: None, store_bytes: None }
+        Found { states, transitions: 20, ..Found::default() }
     }
 
     fn entry(states: u64) -> Entry {

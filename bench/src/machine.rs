@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::peers::Tool;
+use plimsoll::reference::peers::Tool;
 
 /// Where and with what a comparison was made.
 pub struct Machine {

@@ -8,7 +8,6 @@ mod contest;
 mod machine;
 mod measure;
 mod models;
-mod peers;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use contest::{Contest, Contestant};
-use peers::{OURS, PEERS, Tool};
+use plimsoll::reference::peers::{OURS, PEERS, Tool};
 
 /// Compare this checker with others on the same models.
 #[derive(Parser)]

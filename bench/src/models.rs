@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::peers::Tool;
+use plimsoll::reference::peers::Tool;
 
 /// A model with what its head comment says about the size of its state space.
 #[derive(Clone, Debug)]

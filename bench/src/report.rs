@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::contest::{Contest, Entry, Run, median};
 use crate::machine::Machine;
 use crate::measure::Cost;
-use crate::peers::Found;
+use plimsoll::reference::peers::Found;
 
 const HEAD: &str = "\
 | model | states | checker | states/s | whole s | peak MiB | B/state | faster | whole faster | smaller |
@@ -154,7 +154,7 @@ fn contest_json(contest: &Contest) -> Value {
 
 fn run_json(run: &Run) -> Value {
     let cost = |cost: &Cost| json!({"wall_s": cost.wall_s, "cpu_s": cost.cpu_s, "peak_bytes": cost.peak_bytes});
-    let Found { states, transitions, seconds, store_bytes } = run.found;
+    let Found { states, transitions, seconds, store_bytes, .. } = run.found;
     json!({
         "prepare": cost(&run.prepare), "search": cost(&run.search),
         "found": {"states": states, "transitions": transitions, "seconds": seconds, "store_bytes": store_bytes},
@@ -168,7 +168,7 @@ mod tests {
     fn entry(name: &str, seconds: f64, peak_bytes: u64) -> Entry {
         let search = Cost { wall_s: seconds, cpu_s: seconds, peak_bytes };
         let prepare = Cost { wall_s: 1.0, cpu_s: 1.0, peak_bytes: 1 };
-        let found = Found { states: 1000, transitions: 3000, seconds: None, store_bytes: Some(8000) };
+        let found = Found { states: 1000, transitions: 3000, store_bytes: Some(8000), ..Found::default() };
         Entry { name: name.into(), runs: vec![Run { prepare, search, found }], problem: None }
     }
 

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::interrupt;
 use serde_json::Value;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,16 +14,38 @@ pub fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| Failure::internal(format!("own program: {error}")))
 }
 
-/// Checks `model` and returns the report, or why there is none.
-pub fn check<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Result<Value, String> {
+/// A check that ended without a report.
+#[derive(Debug)]
+pub struct NoReport {
+    /// The exit code, if it started and was not killed.
+    pub code: Option<i32>,
+    /// The first line it had to say, or why it did not start.
+    pub message: String,
+}
+
+impl fmt::Display for NoReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "exit status: {code} ({})", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// Checks `model`, without its property process, and returns the report.
+pub fn check<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Result<Value, NoReport> {
     let mut command = Command::new(program);
-    command.arg("check").arg(model).args(["--json", "--quiet", "--keep-going", "--ignore-property"]);
+    command.arg("check").arg(model).args(["--json", "--quiet", "--ignore-property"]);
     command.args(arguments.iter().map(AsRef::as_ref));
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("cannot be started: {error}"))?;
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| NoReport { code: None, message: format!("cannot be started: {error}") })?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
         let message = String::from_utf8_lossy(&output.stderr);
         let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-        format!("{} ({first})", output.status)
+        match output.status.code() {
+            Some(code) => NoReport { code: Some(code), message: first.into() },
+            None => NoReport { code: None, message: format!("{} ({first})", output.status) },
+        }
     })
 }
 
@@ -73,9 +96,9 @@ mod tests {
     #[test]
     fn what_gives_no_report_says_why() {
         let arguments: [&str; 0] = [];
-        let error = check(Path::new("no/such/program"), Path::new("m"), &arguments).unwrap_err();
+        let error = check(Path::new("no/such/program"), Path::new("m"), &arguments).unwrap_err().to_string();
         assert!(error.starts_with("cannot be started"), "{error}");
-        let error = check(Path::new("false"), Path::new("m"), &arguments).unwrap_err();
+        let error = check(Path::new("false"), Path::new("m"), &arguments).unwrap_err().to_string();
         assert!(error.contains("exit status: 1"), "{error}");
     }
 }

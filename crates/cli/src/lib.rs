@@ -63,6 +63,7 @@ mod plan;
 mod presets;
 pub mod program;
 mod progress;
+pub mod reference;
 mod report;
 mod size;
 mod subject;

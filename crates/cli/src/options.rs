@@ -97,7 +97,8 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus
   plimsoll compare corpus --order both --max-states 1000000 --filter peterson
-  plimsoll compare corpus --executor interp --jobs 4";
+  plimsoll compare corpus --executor interp --jobs 4
+  plimsoll compare models --oracle rumur --time 30s     no table: ask Rumur about every Murphi model";
 
 const SWEEP_EXAMPLES: &str = "\
 Examples:
@@ -346,9 +347,12 @@ pub struct InfoOptions {
 pub struct CompareOptions {
     /// The folder with the models (in it, or in its folder `models`)
     pub folder: PathBuf,
-    /// The table: instance,states,transitions,bfs_levels,deadlocks,... [default: counts.csv in the folder]
+    /// The table: of DVE, Promela or Murphi models, by its head line [default: counts.csv in the folder]
     #[arg(long, value_name = "FILE")]
     pub counts: Option<PathBuf>,
+    /// Instead of a table, ask a checker that is installed here about every model of its language
+    #[arg(long, value_enum, conflicts_with = "counts")]
+    pub oracle: Option<OracleName>,
     /// Leave out models with more states
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     pub max_states: u64,
@@ -373,7 +377,7 @@ pub struct CompareOptions {
     /// Memory for each check
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Time for each check
+    /// Time for each check, and for each question to the oracle [default: none, and 60s]
     #[arg(long, value_name = "TIME")]
     pub time: Option<String>,
     /// Print differences and the summary only
@@ -486,6 +490,13 @@ pub enum OverflowChoice {
     Wrap,
     Error,
     Both,
+}
+
+/// A checker that can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OracleName {
+    Spin,
+    Rumur,
 }
 
 /// The name by which a value is given on the command line.

@@ -5,7 +5,7 @@
 //! The front end promises that the system is symmetric; nothing here can check it.
 
 use crate::system::System;
-use crate::types::Type;
+use crate::types::{Scalar, Type};
 
 /// A set of interchangeable values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +60,18 @@ impl Symmetry {
         self.vars.len() == system.vars.len() && self.vars.iter().zip(system.vars.iter().map(|var| &var.ty)).all(sound)
     }
 
+    /// Does the scalar ever hold elements of a part? Its range may have been narrowed to the values that occur; as the
+    /// elements are interchangeable, all of them occur or none, so that one out of range says that none does.
+    pub fn holds(&self, part: &Part, scalar: &Scalar) -> bool {
+        part.first as u64 + self.sets[part.set as usize].size as u64 <= 1u64 << scalar.bits()
+    }
+
     fn shape_fits(&self, shape: &Shape, ty: &Type) -> bool {
         let end = |part: &Part| self.sets.get(part.set as usize).map(|set| part.first as u64 + set.size as u64);
         match (shape, ty) {
-            // The range may have been narrowed to the values that occur.
-            (Shape::Scalar(parts), Type::Scalar(_)) => parts.iter().all(|part| end(part).is_some()),
+            (Shape::Scalar(parts), Type::Scalar(scalar)) => {
+                parts.iter().all(|part| end(part).is_some() && !scalar.is_signed())
+            }
             (Shape::Array { parts, element }, Type::Array { element: inner, len }) => {
                 parts.iter().all(|part| end(part).is_some_and(|end| end <= *len as u64))
                     && self.shape_fits(element, inner)
@@ -87,7 +94,6 @@ impl Symmetry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Scalar;
 
     #[test]
     fn a_symmetry_fits_only_variables_of_its_form() {
@@ -107,5 +113,13 @@ mod tests {
         assert!(!symmetry.fits(&system));
         symmetry.vars.pop();
         assert!(!symmetry.fits(&system));
+    }
+
+    #[test]
+    fn a_narrowed_scalar_holds_all_elements_or_none() {
+        let sets = vec![Interchangeable { name: "s".into(), size: 4 }];
+        let symmetry = Symmetry { sets, vars: Vec::new() };
+        let holds = |high| symmetry.holds(&Part { set: 0, first: 1 }, &Scalar::range(0, high));
+        assert_eq!((holds(4), holds(3), holds(0)), (true, false, false));
     }
 }

@@ -57,7 +57,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// `None` if the symmetry does not fit the variables, or a scalar is too small for some element.
+    /// `None` if the symmetry does not fit the variables.
     pub fn of(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Cells> {
         if !symmetry.fits(system) {
             return None;
@@ -119,11 +119,10 @@ impl Walk<'_> {
         let family = self.cells.all.len() - around.coordinates.iter().map(moved).sum::<usize>() - around.in_slots;
         let mut values = Vec::new();
         for part in parts {
-            let size = self.symmetry.sets[part.set as usize].size;
-            if scalar.is_signed() || part.first as u64 + size as u64 > 1 << scalar.bits() {
-                return None;
+            if self.symmetry.holds(part, &scalar) {
+                let size = self.symmetry.sets[part.set as usize].size;
+                values.push((part.first, self.cells.set_starts[part.set as usize], size));
             }
-            values.push((part.first, self.cells.set_starts[part.set as usize], size));
         }
         let coordinates = around.coordinates.clone();
         self.cells.all.push(Cell { slot, coordinates, parts: values, family, unit: around.unit });

@@ -243,7 +243,7 @@ fn a_step_that_only_renames_is_progress() {
 #[test]
 fn a_symmetry_that_does_not_fit_is_refused() {
     let (system, mut symmetry) = processes();
-    symmetry.vars[0] = Shape::Scalar(part(2));
+    symmetry.vars[0] = Shape::Record(Vec::new());
     assert!(Symmetric::new(Interp::new(system.clone()), &system, &symmetry, Precision::Exact).is_none());
     symmetry.vars.pop();
     assert!(Symmetric::new(Interp::new(system.clone()), &system, &symmetry, Precision::Exact).is_none());

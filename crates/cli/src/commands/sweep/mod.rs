@@ -261,8 +261,8 @@ impl Sweep<'_> {
     }
 
     fn check(&self, path: &Path, arguments: &[&str]) -> Result<Value, String> {
-        let fixed = ["--no-deadlock", "--no-errors", "--memory", &self.memory];
-        child::check(&self.program, path, &[&fixed, arguments].concat())
+        let fixed = ["--keep-going", "--no-deadlock", "--no-errors", "--memory", &self.memory];
+        child::check(&self.program, path, &[&fixed, arguments].concat()).map_err(|none| none.to_string())
     }
 }
 

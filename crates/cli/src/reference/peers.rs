@@ -1,8 +1,9 @@
-//! The checkers we compare with, as a table: how each is called and how its output is read.
+//! Other checkers, as a table: how each is called and how its output is read.
 //!
 //! A row is one way to run one tool. Commands may name `{model}` (the path of the twin); the first words
 //! are programs, looked up on the path unless they start with `./` (made by an earlier command).
 
+use super::{DEADLOCK, ERROR, Expected, HOLDS, INVARIANT};
 use std::path::{Path, PathBuf};
 
 /// The name of our binary.
@@ -27,7 +28,7 @@ pub struct Tool {
 }
 
 /// What a checker says it did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Found {
     pub states: u64,
     pub transitions: u64,
@@ -35,6 +36,23 @@ pub struct Found {
     pub seconds: Option<f64>,
     /// Bytes for stored states and their table, by its own account.
     pub store_bytes: Option<u64>,
+    /// How many things it found wrong, if it goes on after the first.
+    pub errors: Option<u64>,
+    /// The verdict of a checker that stops at the first thing that is wrong, and the steps of its trace.
+    pub verdicts: Option<&'static [&'static str]>,
+    pub steps: Option<u64>,
+}
+
+impl Found {
+    /// What another checker should find too.
+    pub fn expected(&self) -> Expected {
+        let Found { states, transitions, errors, verdicts, steps, .. } = *self;
+        let expected = Expected { errors, verdicts, steps, ..Expected::default() };
+        match expected.stops() {
+            true => expected,
+            false => Expected { states: Some(states), transitions: Some(transitions), ..expected },
+        }
+    }
 }
 
 const SPIN_TRANSLATE: &[&str] = &["spin", "-a", "-o1", "-o2", "-o3", "{model}"];
@@ -46,7 +64,7 @@ pub const PEERS: &[Tool] = &[
         folder: "promela",
         extension: "pml",
         version: &["spin", "-V"],
-        prepare: &[SPIN_TRANSLATE, &["gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-o", "pan", "pan.c"]],
+        prepare: &[SPIN_TRANSLATE, &["gcc", "-O2", "-w", "-DSAFETY", "-DNOCLAIM", "-DNOREDUCE", "-o", "pan", "pan.c"]],
         search: &["./pan", "-c0", "-n", "-m2000000"],
         read: read_pan,
     },
@@ -56,7 +74,10 @@ pub const PEERS: &[Tool] = &[
         folder: "promela",
         extension: "pml",
         version: &["spin", "-V"],
-        prepare: &[SPIN_TRANSLATE, &["gcc", "-O2", "-w", "-DSAFETY", "-DNOREDUCE", "-DBFS", "-o", "pan", "pan.c"]],
+        prepare: &[
+            SPIN_TRANSLATE,
+            &["gcc", "-O2", "-w", "-DSAFETY", "-DNOCLAIM", "-DNOREDUCE", "-DBFS", "-o", "pan", "pan.c"],
+        ],
         search: &["./pan", "-c0", "-n"],
         read: read_pan,
     },
@@ -113,7 +134,8 @@ pub fn fill(command: &[&str], model: &Path) -> Vec<String> {
     command.iter().map(|word| word.replace("{model}", &model.to_string_lossy())).collect()
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
+/// Where a program is on the path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
@@ -136,6 +158,8 @@ fn read_pan(output: &str) -> Option<Found> {
         transitions: before("transitions (= stored+matched)")? as u64 - 1,
         seconds: elapsed.and_then(|rest| rest.split_whitespace().next()?.parse().ok()),
         store_bytes: states_bytes.zip(table_bytes).map(|(states, table)| (states + table) as u64),
+        errors: output.split("errors: ").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok()),
+        ..Found::default()
     })
 }
 
@@ -144,11 +168,21 @@ fn read_murphi(output: &str) -> Option<Found> {
     let line = output.lines().rev().find(|line| line.contains("rules fired in") && line.contains("states, "))?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let seconds = words.last()?.trim_end_matches('.').trim_end_matches('s');
+    let mut error = output.lines().skip_while(|line| !line.contains("error trace for the error:")).skip(1);
+    let error = error.find(|line| !line.trim().is_empty()).map(|line| line.trim().to_ascii_lowercase());
+    let fired = output.lines().filter(|line| line.starts_with("Rule ") && line.ends_with(" fired.")).count() as u64;
     Some(Found {
         states: words.first()?.parse().ok()?,
         transitions: words.get(2)?.parse().ok()?,
         seconds: seconds.parse().ok(),
-        store_bytes: None,
+        verdicts: Some(match error.as_deref() {
+            None => HOLDS,
+            Some(error) if error.starts_with("deadlock") => DEADLOCK,
+            Some(error) if error.starts_with("invariant") => INVARIANT,
+            Some(_) => ERROR,
+        }),
+        steps: error.is_some().then_some(fired),
+        ..Found::default()
     })
 }
 
@@ -159,8 +193,7 @@ fn read_ltsmin(output: &str) -> Option<Found> {
     Some(Found {
         states: words[at + 1].parse().ok()?,
         transitions: words.get(at + 3)?.parse().ok()?,
-        seconds: None,
-        store_bytes: None,
+        ..Found::default()
     })
 }
 
@@ -173,6 +206,7 @@ pub fn read_ours(output: &str) -> Option<Found> {
         transitions: report.get("transitions")?.as_u64()?,
         seconds: report.get("seconds").and_then(|value| value.as_f64()),
         store_bytes: report.get("bytes_per_state").and_then(|each| Some((each.as_f64()? * states as f64) as u64)),
+        ..Found::default()
     })
 }
 
@@ -189,6 +223,9 @@ mod tests {
         let found = read_pan(output).unwrap();
         assert_eq!((found.states, found.transitions, found.seconds), (1_347_266, 5_389_064, Some(1.06)));
         assert_eq!(found.store_bytes, Some((179.62 * 1024.0 * 1024.0) as u64));
+        let wanted =
+            Expected { states: Some(1_347_266), transitions: Some(5_389_064), errors: Some(0), ..Default::default() };
+        assert_eq!(found.expected(), wanted);
     }
 
     #[test]
@@ -203,6 +240,15 @@ mod tests {
                       State Space Explored:\n\n\t1347266 states, 5389064 rules fired in 13s.\n";
         let found = read_murphi(output).unwrap();
         assert_eq!((found.states, found.transitions, found.seconds), (1_347_266, 5_389_064, Some(13.0)));
+        assert_eq!((found.verdicts, found.steps), (Some(HOLDS), None));
+    }
+
+    #[test]
+    fn murphi_checkers_stop_with_a_trace() {
+        let output = "The following is the error trace for the error:\n\n\tinvariant 1 failed\n\nStartstate 1 fired.\n\
+                      x:1\n----------\n\nRule \"a\", p: 1 fired.\nx:2\n\nRule \"b\" fired.\n\n\t9 states, 12 rules fired in 0s.\n";
+        let expected = read_murphi(output).unwrap().expected();
+        assert_eq!(expected, Expected { verdicts: Some(INVARIANT), steps: Some(2), ..Expected::default() });
     }
 
     #[test]
