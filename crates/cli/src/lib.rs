@@ -55,6 +55,7 @@ mod csv;
 mod dispatch;
 mod executor;
 mod failure;
+mod health;
 mod interrupt;
 mod machine;
 mod options;

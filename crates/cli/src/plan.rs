@@ -7,7 +7,7 @@
 
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
-use crate::presets::{CacheSize, DEFAULT_REDUNDANCY_PERCENT, Strategy};
+use crate::presets::{CACHE_SIZE_FORMS, CacheSize, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
 use plimsoll_model::Model;
 use plimsoll_store::disk::SLOT;
@@ -246,8 +246,7 @@ impl Plan {
         if states == 0 || bytes > most {
             let (bytes, most) = (show_bytes(bytes.max(per_state)), show_bytes(most));
             return Err(PlanError::Strategy(format!(
-                "a cache of {states} states needs {bytes}, and there is room for {most}: \
-                 --cache-size takes states (600), bytes (64M) or a share (20%), --memory gives more"
+                "a cache of {states} states needs {bytes}, and there is room for {most}: {CACHE_SIZE_FORMS}, --memory gives more"
             )));
         }
         self.cache_states = states;

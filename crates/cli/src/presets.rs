@@ -178,6 +178,9 @@ fn unknown(name: &str) -> String {
     )
 }
 
+/// How a cache size is written.
+pub const CACHE_SIZE_FORMS: &str = "--cache-size takes states (600), bytes (64M) or a share of the budget (20%)";
+
 /// How large a cache is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CacheSize {
@@ -191,11 +194,11 @@ impl std::str::FromStr for CacheSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<CacheSize, String> {
-        let explain = |_| "expected a number of states (600), a size (64M) or a share of the budget (20%)".to_string();
+        let explain = |_| CACHE_SIZE_FORMS.to_string();
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return match text.parse() {
-                Ok(0) => Err("a cache holds at least one state".into()),
+                Ok(0) => Err(format!("a cache holds at least one state; {CACHE_SIZE_FORMS}")),
                 Ok(states) => Ok(CacheSize::States(states)),
                 Err(_) => Err(explain(String::new())),
             };

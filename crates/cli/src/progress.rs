@@ -1,5 +1,6 @@
 //! One line on the terminal that says how far the search has come. Silent where there is no terminal.
 
+use crate::health::signs;
 use crate::size::{show_bytes, show_count, show_seconds};
 use plimsoll_search::Stats;
 use plimsoll_store::Budget;
@@ -68,10 +69,11 @@ impl Progress {
             None => String::new(),
         };
         format!(
-            "{} states, {}/s, {} waiting, {place} [{bar}] {} of {}{left}",
+            "{} states, {}/s, {} waiting, {place}{} [{bar}] {} of {}{left}",
             show_count(stats.states),
             show_count(rate),
             show_count(stats.frontier),
+            signs(stats),
             show_bytes(used),
             show_bytes(total),
         )

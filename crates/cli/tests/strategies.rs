@@ -77,6 +77,11 @@ fn strategies_that_cannot_be_are_refused_with_what_can() {
     for (options, word) in [
         (&["--cache", "LRV:10%"][..], "LRU MRU"),
         (&["--cache", "LRU:60%,MFU:60%"], "MFU:25%,LRU:75%"),
+        (&["--cache", "LRU:101%"], "MFU:25%,LRU:75%"),
+        (&["--cache", ""], "MFU:25%,LRU:75%"),
+        (&["--cache-size", "0"], "states (600), bytes (64M)"),
+        (&["--cache-size", "few"], "states (600), bytes (64M)"),
+        (&["--cache", "LRU", "--redundancy-limit", "0.5"], "6x"),
         (&["--strategy", "best"], "cache:LRU"),
         (&["--strategy", "sleep", "--order", "bfs"], "--order dfs"),
         (&["--cache-size", "600"], "--cache LRU"),
@@ -95,5 +100,23 @@ fn a_cache_below_the_stack_says_so() {
     let model = root().join("models/dve/peterson_filter_3.dve").display().to_string();
     let (code, found) = report(&[&model, "--cache", "LRU", "--cache-size", "20"]);
     assert_eq!((code, found["verdict"].as_str()), (20, Some("unknown")));
-    assert!(found["reason"].as_str().unwrap().contains("all 20 states"));
+    let reason = found["reason"].as_str().unwrap();
+    assert!(reason.contains("all 20 states") && reason.contains("states (600), bytes (64M)"), "{reason}");
+}
+
+#[test]
+fn a_search_that_goes_round_in_circles_says_so_early_and_what_would_help() {
+    let model = root().join("models/dve/peterson_filter_4.dve").display().to_string();
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["check", &model, "--json", "--cache", "MRU", "--order", "bfs", "--cache-size", "5000"])
+        .args(["--max-states", "400000"])
+        .output()
+        .unwrap();
+    let (warning, report) = (String::from_utf8_lossy(&run.stderr), String::from_utf8_lossy(&run.stdout));
+    assert!(warning.starts_with("warning: the last ") && warning.lines().count() == 1, "{warning}");
+    assert!(warning.contains("--cache SC") && warning.contains("--strategy full"), "{warning}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let notes = report["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect::<Vec<_>>();
+    assert!(notes.iter().any(|note| note.contains("visits each")), "{notes:?}");
+    assert!(report["redundancy"].as_f64().unwrap() > 1.5, "{}", report["redundancy"]);
 }

@@ -3,6 +3,7 @@
 use crate::dispatch::{Searched, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
+use crate::health::Health;
 use crate::options::{CheckOptions, ExecutorName, LookFor, SymmetryName};
 use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
@@ -88,12 +89,13 @@ impl Run<'_> {
         // Where errors are not asked for, a need for more processes must still be met before anything is counted.
         if self.promela.is_some() && (!ask.errors || ask.keep_going) {
             let errors_only = Ask { deadlocks: false, errors: true, properties: false, keep_going: false };
-            let probe = self.search(&executor, &plan, errors_only);
+            let probe = self.search(&executor, &plan, errors_only, &mut Health::new(&plan.strategy_parts));
             if let Some(larger) = self.refined(&probe.outcome.verdict, &executor)? {
                 return Ok(Attempt::Refine(Box::new(larger)));
             }
         }
-        let searched = self.search(&executor, &plan, ask);
+        let mut health = Health::new(&plan.strategy_parts);
+        let searched = self.search(&executor, &plan, ask, &mut health);
         if let Some(larger) = self.refined(&searched.outcome.verdict, &executor)? {
             return Ok(Attempt::Refine(Box::new(larger)));
         }
@@ -118,12 +120,12 @@ impl Run<'_> {
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
         let executor = executor.name();
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
-        notes.extend(report::health_notes(&stats));
+        notes.extend(health.notes(&stats));
         let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes };
         Ok(Attempt::Done(Box::new(Report::new(parts))))
     }
 
-    fn search(&self, executor: &Executor, plan: &Plan, ask: Ask) -> Searched {
+    fn search(&self, executor: &Executor, plan: &Plan, ask: Ask, health: &mut Health) -> Searched {
         let options = self.options;
         let deadline = options.budget.time.and_then(|time| self.start.checked_add(time));
         let limits = Limits {
@@ -135,7 +137,13 @@ impl Run<'_> {
         let budget = Budget::new(plan.pool_bytes);
         let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
         let searched = {
-            let mut watch = |stats: &Stats| progress.watch(stats);
+            let mut watch = |stats: &Stats| {
+                progress.watch(stats);
+                if let Some(warning) = health.watch(stats).filter(|_| !options.output.quiet) {
+                    progress.clear();
+                    say(&warning);
+                }
+            };
             let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
             interrupt::while_searching(|| search_with(executor, plan, &budget, &mut control))
         };

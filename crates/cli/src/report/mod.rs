@@ -6,7 +6,6 @@ pub mod verdict;
 
 use crate::machine;
 use crate::plan::Plan;
-use crate::size::show_count;
 use plimsoll_search::Stats;
 use plimsoll_store::budget::Entry;
 use serde::Serialize;
@@ -38,6 +37,8 @@ pub struct Report {
     pub forgotten: u64,
     /// Different states visited; about, if some were forgotten.
     pub distinct: u64,
+    /// Visits per different state.
+    pub redundancy: f64,
     /// States that a cache holds, and may hold.
     pub cache_states: u64,
     pub cache_capacity: u64,
@@ -128,6 +129,7 @@ impl Report {
             woken: stats.woken,
             forgotten: stats.forgotten,
             distinct: stats.distinct,
+            redundancy: stats.redundancy(),
             cache_states: stats.held,
             cache_capacity: stats.capacity,
             seconds: times.search,
@@ -153,29 +155,6 @@ impl Report {
         text.push('\n');
         text
     }
-}
-
-/// What the numbers of a cache tell about it.
-pub fn health_notes(stats: &Stats) -> Vec<String> {
-    let mut notes = Vec::new();
-    if stats.forgotten > 0 {
-        notes.push(format!(
-            "the cache gave up states, so counts are of visits: about {} different states, {:.2} visits each",
-            show_count(stats.distinct),
-            stats.redundancy()
-        ));
-    }
-    if stats.redundancy() > 2.0 {
-        let depth = stats.depth as u64 + 1;
-        notes.push(if stats.levels == 0 && depth * 2 > stats.capacity {
-            format!("the cache of {} states is hardly larger than the longest path ({depth})", stats.capacity)
-        } else if stats.matched_share() > 0.6 {
-            "most successors were known already: sleep sets (--strategy sleep) may save many visits".into()
-        } else {
-            "a larger --cache-size would save visits".into()
-        });
-    }
-    notes
 }
 
 /// The rows of a ledger of memory or of disk.

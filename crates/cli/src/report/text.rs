@@ -2,6 +2,7 @@
 
 use super::{Report, TraceReport};
 use crate::failure::exit;
+use crate::health::path_share;
 use crate::size::{show_bytes, show_count, show_seconds};
 use crate::view::{FieldValue, ShownAct, ShownStep};
 use std::fmt::Write;
@@ -223,6 +224,12 @@ fn numbers(report: &Report, out: &mut String) {
     line("matched", format!("{:.1} %", report.matched as f64 * 100.0 / successors as f64));
     if report.cache_capacity > 0 {
         line("cache", format!("{} of {}", show_count(report.cache_states), show_count(report.cache_capacity)));
+        if report.levels == 0 {
+            line("longest path", format!("{:.1} % of it", path_share(report.depth, report.cache_capacity) * 100.0));
+        }
+    }
+    if report.forgotten > 0 {
+        line("visits per state", format!("{:.2}", report.redundancy));
     }
     let rare = [
         ("errors", report.faults),

@@ -1,6 +1,7 @@
 //! The verdict in words, and its exit code.
 
 use crate::failure::exit;
+use crate::presets::CACHE_SIZE_FORMS;
 use crate::size::show_count;
 use crate::view::View;
 use plimsoll_ir::PropertyKind;
@@ -88,7 +89,8 @@ fn steps(count: usize) -> String {
 fn unknown(why: &Why, stats: &Stats) -> String {
     let what = match why {
         Why::Memory if stats.capacity > 0 && stats.held >= stats.capacity => format!(
-            "memory: all {} states that the cache holds are on the stack or wait to be expanded (--cache-size, --memory)",
+            "memory: all {} states that the cache holds are on the stack or wait to be expanded: a larger one is needed, \
+             {CACHE_SIZE_FORMS}",
             show_count(stats.capacity)
         ),
         Why::Memory => "memory: the budget is used up".to_string(),
