@@ -35,7 +35,7 @@ pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, contro
     let disk = Budget::new(plan.disk_bytes);
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control),
-        Order::Dfs => depth_first(model, plan, budget, control),
+        Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, control),
     };
     searched.unwrap_or_else(|why| {
         let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
@@ -70,14 +70,20 @@ fn depth_first<M: Model + ?Sized>(
     control: &mut Control,
 ) -> Result<Searched, Why> {
     let mut store = store(model, plan, budget)?;
-    let words = item_words(model.width(), &store);
+    let words = match plan.strategy_parts.sleep {
+        Some(_) => Sleep::item_words(model.width()),
+        None => item_words(model.width(), &store),
+    };
     let mut stack = Stack::new(words, budget.grant("stack", plan.stack_bytes));
+    if plan.search == Order::DfsReverse {
+        stack = stack.reversed();
+    }
     let outcome = match plan.strategy_parts.sleep {
-        true => {
-            let mut sleep = Sleep::new(&budget.grant("sleep sets", plan.stack_bytes));
+        Some(rule) => {
+            let mut sleep = Sleep::new(rule, &budget.grant("sleep sets", plan.stack_bytes));
             sleeping_dfs(model, &mut store, &mut stack, &mut sleep, control)
         }
-        false => dfs(model, &mut store, &mut stack, control),
+        None => dfs(model, &mut store, &mut stack, control),
     };
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: Vec::new() })
 }

@@ -104,14 +104,14 @@ const SWEEP_EXAMPLES: &str = "\
 Examples:
   plimsoll sweep model.dve --out results                every strategy, 10 % to 100 % of the states, both orders
   plimsoll sweep corpus --out results --min-states 10000 --max-states 1000000 --jobs 4
-  plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep --sizes 5,10..50 --orders bfs,dfs
+  plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep+cache:LFU --sizes 5,10..50 --orders bfs,dfs
   Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
 
 const STRATEGIES_EXAMPLES: &str = "\
 Examples:
   plimsoll strategies
   plimsoll check model.dve --strategy cover --cache-size 20%
-  plimsoll check model.dve --strategy sleep+cache:RND --cache-size 600
+  plimsoll check model.dve --strategy sleep+cache:LFU --cache-size 600
   plimsoll check model.dve --cache 'MFU:25%,LRU:75%' --cache-size 64M";
 
 const COMPLETIONS_EXAMPLES: &str = "\
@@ -450,6 +450,8 @@ pub enum Order {
     #[default]
     Bfs,
     Dfs,
+    /// Depth first, the last successor first (the order in which SPIN takes processes)
+    DfsReverse,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]

@@ -201,7 +201,7 @@ impl Plan {
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {
         let pool = self.pool_bytes;
         match self.search {
-            Order::Dfs => self.stack_bytes = pool,
+            Order::Dfs | Order::DfsReverse => self.stack_bytes = pool,
             Order::Bfs if wishes.disk_bytes == 0 => {
                 self.frontier_bytes = pool;
                 self.log_bytes = pool;
@@ -226,7 +226,7 @@ impl Plan {
         }
         let Some(spec) = &strategy.cache else {
             if wishes.cache_size.is_some() {
-                let message = "--cache-size needs a cache: --cache LRU, or --strategy cover, sleep, ...";
+                let message = "--cache-size needs a cache: --cache LRU, or --strategy cover, sleep+cache:LFU, ...";
                 return Err(PlanError::Strategy(message.into()));
             }
             return Ok(());
@@ -268,7 +268,7 @@ fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     };
     let others = match order {
         Order::Bfs => FRONTIER_CHUNKS * facts.chunk_bytes() + 2 * SLOT as u64,
-        Order::Dfs => facts.most_successors.saturating_mul(facts.width * 4).max(SLOT as u64),
+        Order::Dfs | Order::DfsReverse => facts.most_successors.saturating_mul(facts.width * 4).max(SLOT as u64),
     };
     store.saturating_add(others).saturating_add(LEAST_SPARE_BYTES)
 }

@@ -4,7 +4,12 @@
 //! The columns are claims, and `crates/search/tests/oracle.rs` holds them against random systems.
 
 use crate::options::Order;
+use plimsoll_search::sleep;
 use plimsoll_store::{Rule, Spec};
+
+/// How strategies with sleep sets are written.
+const SLEEP: &str = "sleep";
+const PUBLISHED: &str = "sleep-1992";
 
 /// Visits per state at which a search that need not end is given up, if nobody says otherwise.
 pub const DEFAULT_REDUNDANCY_PERCENT: u64 = 600;
@@ -30,7 +35,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 5] = [
+pub const PRESETS: [Preset; 6] = [
     Preset {
         name: "full",
         orders: "bfs dfs",
@@ -67,7 +72,7 @@ pub const PRESETS: [Preset; 5] = [
     Preset {
         name: "sleep",
         orders: "dfs",
-        tiers: "(all, LRU, budget), sleep sets kept with states",
+        tiers: "(all, nobody leaves, budget), steps to states on the path do not sleep",
         ends: "yes",
         complete: true,
         deterministic: true,
@@ -78,9 +83,20 @@ pub const PRESETS: [Preset; 5] = [
     Preset {
         name: "sleep+cache:RULES",
         orders: "dfs",
-        tiers: "(all, RULE, N), sleep sets kept with states",
+        tiers: "(all, RULE, N), steps to states on the path do not sleep",
         ends: "yes",
         complete: true,
+        deterministic: true,
+        bounded: true,
+        aware: true,
+        paper: "Godefroid, Holzmann, Pirottin 1992",
+    },
+    Preset {
+        name: "sleep-1992",
+        orders: "dfs",
+        tiers: "(all, RULE, N), the rule as published",
+        ends: "yes",
+        complete: false,
         deterministic: true,
         bounded: true,
         aware: true,
@@ -105,7 +121,7 @@ pub const FORGETTING: [&str; 17] = [
     "cover:RND",
     "cover:SC",
     "sleep+cache:LRU",
-    "sleep+cache:RND",
+    "sleep+cache:LFU",
     "sleep+cache:SC",
 ];
 
@@ -115,22 +131,24 @@ pub struct Strategy {
     pub order: Order,
     /// None: every state is held.
     pub cache: Option<Spec>,
-    pub sleep: bool,
+    /// With sleep sets: who may sleep.
+    pub sleep: Option<sleep::Rule>,
 }
 
 impl Strategy {
     /// The strategy of a name, of a chain of caches and an order that may be given beside it.
     pub fn parse(name: Option<&str>, chain: Option<&str>, order: Option<Order>) -> Result<Strategy, String> {
         let name = name.unwrap_or("full").trim();
-        let (sleep, rest) = match name.strip_prefix("sleep") {
-            Some(rest) => (true, rest.trim_start_matches('+')),
-            None => (false, name),
+        let (sleep, rest) = match (name.strip_prefix(PUBLISHED), name.strip_prefix(SLEEP)) {
+            (Some(rest), _) => (Some(sleep::Rule::Published), rest.trim_start_matches('+')),
+            (None, Some(rest)) => (Some(sleep::Rule::Checked), rest.trim_start_matches('+')),
+            (None, None) => (None, name),
         };
         let mut cache = match rest.split_once(':') {
             _ if rest.is_empty() || rest == "full" => None,
             Some(("cache", rules)) => Some(rules.parse::<Spec>()?),
-            Some(("cover", rule)) if !sleep => Some(Spec::cover(rule.parse()?)),
-            None if rest == "cover" && !sleep => Some(Spec::cover(Rule::LeastRecent)),
+            Some(("cover", rule)) if sleep.is_none() => Some(Spec::cover(rule.parse()?)),
+            None if rest == "cover" && sleep.is_none() => Some(Spec::cover(Rule::LeastRecent)),
             None if rest == "cache" => Some(Spec::single(Rule::LeastRecent)),
             _ => return Err(unknown(name)),
         };
@@ -140,14 +158,13 @@ impl Strategy {
             }
             cache = Some(chain.parse()?);
         }
-        if sleep && cache.is_none() {
-            cache = Some(Spec::single(Rule::LeastRecent));
-        }
-        let caching = cache.as_ref().is_some_and(|spec| !spec.cover);
+        let depth_first = sleep.is_some() || cache.as_ref().is_some_and(|spec| !spec.cover);
         let order = match order {
-            Some(Order::Bfs) if sleep => return Err("sleep sets need a depth-first search: --order dfs".into()),
+            Some(Order::Bfs) if sleep.is_some() => {
+                return Err("sleep sets need a depth-first search: --order dfs".into());
+            }
             Some(order) => order,
-            None if caching => Order::Dfs,
+            None if depth_first => Order::Dfs,
             None => Order::Bfs,
         };
         Ok(Strategy { order, cache, sleep })
@@ -155,16 +172,19 @@ impl Strategy {
 
     /// Does the search end on every finite model without a limit?
     pub fn ends(&self) -> bool {
-        self.order == Order::Dfs || self.cache.as_ref().is_none_or(|spec| spec.cover)
+        self.order != Order::Bfs || self.cache.as_ref().is_none_or(|spec| spec.cover)
     }
 
     /// The name, complete.
     pub fn name(&self) -> String {
         match (&self.cache, self.sleep) {
-            (None, _) => "full".into(),
-            (Some(spec), false) if spec.cover => spec.to_string(),
-            (Some(spec), false) => format!("cache:{spec}"),
-            (Some(spec), true) => format!("sleep+cache:{spec}"),
+            (None, None) => "full".into(),
+            (None, Some(sleep::Rule::Checked)) => SLEEP.into(),
+            (None, Some(sleep::Rule::Published)) => PUBLISHED.into(),
+            (Some(spec), None) if spec.cover => spec.to_string(),
+            (Some(spec), None) => format!("cache:{spec}"),
+            (Some(spec), Some(sleep::Rule::Checked)) => format!("{SLEEP}+cache:{spec}"),
+            (Some(spec), Some(sleep::Rule::Published)) => format!("{PUBLISHED}+cache:{spec}"),
         }
     }
 }
@@ -227,14 +247,15 @@ mod tests {
 
     #[test]
     fn names_stand_for_what_they_say() {
-        assert_eq!(strategy("full"), Strategy { order: Order::Bfs, cache: None, sleep: false });
+        assert_eq!(strategy("full"), Strategy { order: Order::Bfs, cache: None, sleep: None });
         let cached = strategy("cache:SC");
         assert_eq!((cached.order, cached.ends()), (Order::Dfs, true));
         assert_eq!(cached.cache, Some(Spec::single(Rule::Stratified)));
         assert!(!Strategy::parse(Some("cache:SC"), None, Some(Order::Bfs)).unwrap().ends());
         assert!(Strategy::parse(Some("cover"), None, None).unwrap().ends());
         assert_eq!(strategy("sleep+cache:RND").name(), "sleep+cache:RND");
-        assert_eq!(strategy("sleep").name(), "sleep+cache:LRU");
+        assert_eq!(strategy("sleep").name(), "sleep");
+        assert_eq!(strategy("sleep-1992+cache").name(), "sleep-1992+cache:LRU");
         assert_eq!(strategy("cover:MFU").name(), "cover:MFU");
         let chain = Strategy::parse(None, Some("MFU:25%,LRU:75%"), None).unwrap();
         assert_eq!(chain.name(), "cache:MFU:25%,LRU:75%");

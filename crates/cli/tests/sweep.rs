@@ -100,7 +100,7 @@ fn a_folder_is_swept_and_goes_on_where_it_was_cut() {
 #[test]
 fn settings_and_texts_must_stay_the_same() {
     let folder = Folder::new();
-    let short = ["--strategy", "sleep", "--sizes", "50", "--quiet"];
+    let short = ["--strategy", "sleep+cache:LRU", "--sizes", "50", "--quiet"];
     assert_eq!(code(&folder.sweep(&short)), 0);
     let other = folder.sweep(&[&short[..], &["--limit", "3x"]].concat());
     assert_eq!(code(&other), 2);
@@ -132,7 +132,7 @@ fn wrong_wishes_are_refused() {
     for (more, word) in [
         (&["--strategy", "cache:LRV"][..], "LRU MRU"),
         (&["--strategy", "full"], "holds every state"),
-        (&["--strategy", "sleep", "--orders", "bfs"], "allows"),
+        (&["--strategy", "sleep+cache:LRU", "--orders", "bfs"], "allows"),
         (&["--sizes", "0"], "10..100"),
         (&["--sizes", "10..x"], "1 to 100"),
         (&["--limit", "0.1x"], "6x"),

@@ -51,8 +51,6 @@ pub struct Stats {
     pub widest_frontier: u64,
     /// Successors that the store knew.
     pub matched: u64,
-    /// Known states that were entered again because steps that slept there had to be taken.
-    pub woken: u64,
     /// States that the store has forgotten. While there is none, every state was visited once.
     pub forgotten: u64,
     /// States held by a store that forgets, and how many it can hold; 0 for a store that does not.

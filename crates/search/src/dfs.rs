@@ -4,11 +4,10 @@
 //! A store that forgets is told to keep the states on the current path. **Then the search ends and is complete**
 //! (Godefroid et al. 1992; Jard and Jéron 1991): no state occurs twice on a path, so paths are finite, and so
 //! is the tree of all of them; and a state is skipped only if it is held, hence was entered, and all its
-//! successors were or will be. With sleep sets a state on the path may be entered again, but each time fewer
-//! steps sleep there, so paths are finite all the same. A path that fills the store is `Unknown`.
+//! successors were or will be. A path that fills the store is `Unknown`.
 
 use crate::control::{Control, Stats};
-use crate::sleep::{self, Sleep};
+use crate::sleep::{self, Rule, Sleep};
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Conventions, Model, Step, Successors};
@@ -22,7 +21,7 @@ pub fn dfs<M: Model + ?Sized>(model: &M, store: &mut Chain, stack: &mut Stack, c
     search(model, store, stack, None, control)
 }
 
-/// Searches `model` depth first with sleep sets, which need a store that keeps notes.
+/// Searches `model` depth first with sleep sets. The stack must have items of [`Sleep::item_words`].
 pub fn sleeping_dfs<M: Model + ?Sized>(
     model: &M,
     store: &mut Chain,
@@ -30,7 +29,6 @@ pub fn sleeping_dfs<M: Model + ?Sized>(
     sleep: &mut Sleep,
     control: &mut Control,
 ) -> Outcome {
-    assert!(store.is_cache(), "sleep sets are kept with the states");
     search(model, store, stack, Some(sleep), control)
 }
 
@@ -46,7 +44,7 @@ fn search<M: Model + ?Sized>(
     sleep: Option<&mut Sleep>,
     control: &mut Control,
 ) -> Outcome {
-    let (marked, wants_kinds) = (store.is_cache(), store.wants_kinds());
+    let (marked, wants_kinds) = (store.is_cache() || sleep.is_some(), store.wants_kinds());
     let mut search = Dfs {
         model,
         store,
@@ -67,6 +65,7 @@ fn search<M: Model + ?Sized>(
         cut: false,
     };
     let end = search.run();
+    search.cut |= search.sleep.as_ref().is_some_and(|sleep| sleep.rule == Rule::Published);
     let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
     search.stats.frontier = search.stack.depth() as u64;
@@ -95,7 +94,7 @@ struct Dfs<'a, 'c, M: ?Sized> {
     starts: Vec<u32>,
     violation: Option<Violation>,
     error_state: bool,
-    /// A state was not expanded because of the depth limit.
+    /// States may have been missed: one was not expanded because of the depth limit, or the rule loses some.
     cut: bool,
 }
 
@@ -129,15 +128,9 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 note.kind = self.model.kind(Step(step));
             }
         }
-        if let Some(sleep) = &mut self.sleep {
-            sleep.descend(self.model, self.stack, state.len());
-        }
         match self.store.enter(state, note, &mut self.scratch, &mut self.fresh) {
             Answer::Full => Err(Why::Memory),
             Answer::New(place) => {
-                if let Some(sleep) = &mut self.sleep {
-                    self.store.retag(place, sleep.keep());
-                }
                 self.stats.states += 1;
                 if self.stats.states.is_multiple_of(STATES_PER_LOOK) || self.control.limits.states.is_some() {
                     let block = (self.stats.states / STATES_PER_LOOK) as u32;
@@ -147,9 +140,12 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 }
                 self.enter(state, place)
             }
-            Answer::Known(place, held) => {
+            Answer::Known => {
                 self.stats.matched += 1;
-                self.meet(state, place, held)
+                if let Some(sleep) = &mut self.sleep {
+                    sleep.met(state, self.stack);
+                }
+                Ok(())
             }
         }
     }
@@ -172,6 +168,10 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         self.out.clear();
         self.model.successors(state, &mut self.out);
         self.stats.transitions += self.out.len() as u64;
+        if let Some(sleep) = &mut self.sleep {
+            sleep.enter(self.model, state, self.stack).map_err(|Full| Why::Memory)?;
+            sleep.look_at(&self.out);
+        }
         if is_deadlock(self.model, state, &self.out, 0) {
             self.stats.deadlocks += 1;
             if self.control.ask.deadlocks {
@@ -181,26 +181,6 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         self.note_flags(Some(state));
         self.store.count_successors(place, self.out.len());
         self.push(place, false)
-    }
-
-    /// A known state: with sleep sets, steps that slept there so far may have to be taken now.
-    fn meet(&mut self, state: &[u32], place: Place, held: Note) -> Result<(), Why> {
-        let Some(sleep) = &mut self.sleep else { return Ok(()) };
-        let Some(both) = sleep.meet(held.mark) else { return Ok(()) };
-        self.store.retag(place, both);
-        self.store.pin(place);
-        self.stats.woken += 1;
-        self.out.clear();
-        self.model.successors(state, &mut self.out);
-        self.items.clear();
-        for (position, (successor, step)) in self.out.iter().enumerate() {
-            if sleep.woken.binary_search(&step.instance()).is_ok() && !step.is_fault() {
-                self.items.extend_from_slice(successor);
-                self.items.extend([step.instance(), position as u32]);
-                self.stats.transitions += 1;
-            }
-        }
-        self.push_items(place)
     }
 
     /// Looks for steps that went wrong. They keep their position and are given the state they were taken in,
@@ -238,22 +218,17 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         }
         self.items.clear();
         for (position, (successor, step)) in self.out.iter().enumerate() {
-            let asleep = |sleep: &&mut Sleep| sleep.asleep.binary_search(&step.instance()).is_ok();
             if step.is_fault() {
                 continue;
             }
-            if !initial && self.sleep.as_ref().is_some_and(asleep) {
+            if !initial && self.sleep.as_ref().is_some_and(|sleep| sleep.sleeps(step)) {
                 self.stats.transitions -= 1;
                 continue;
             }
             self.items.extend_from_slice(successor);
             self.items.extend([if initial { sleep::START } else { step.instance() }, position as u32]);
         }
-        self.push_items(place)
-    }
-
-    fn push_items(&mut self, place: Place) -> Result<(), Why> {
-        if let Some(sleep) = &mut self.sleep {
+        if let Some(sleep) = self.sleep.as_mut().filter(|_| !initial) {
             sleep.push().map_err(|Full| Why::Memory)?;
         }
         self.stack.push(&self.items, place.number()).map_err(|Full| Why::Memory)
@@ -265,7 +240,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         if place != Place::NOWHERE {
             self.store.unpin(place);
         }
-        if let Some(sleep) = &mut self.sleep {
+        if let Some(sleep) = self.sleep.as_mut().filter(|_| self.stack.depth() > 0) {
             sleep.pop();
         }
     }
@@ -297,6 +272,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         match (self.violation.take(), end) {
             (Some(violation), _) => Verdict::Violated(violation),
             (None, Err(why)) => Verdict::Unknown(why),
+            (None, Ok(())) if self.cut && self.control.limits.depth.is_none() => Verdict::Unknown(Why::Lossy),
             (None, Ok(())) if self.cut => Verdict::Unknown(Why::Depth),
             (None, Ok(())) => Verdict::Holds,
         }

@@ -9,6 +9,7 @@ pub mod bfs;
 pub mod control;
 pub mod dfs;
 pub mod sleep;
+mod swaps;
 pub mod trace;
 pub mod verdict;
 

@@ -64,6 +64,8 @@ pub enum Why {
     States,
     /// A depth-first search met its depth limit, so states may have been missed.
     Depth,
+    /// The strategy does not visit every state, by its nature.
+    Lossy,
     /// The store forgets so much that the search goes round in circles.
     Redundancy,
     Interrupted,

@@ -4,10 +4,11 @@
 //! `PLIMSOLL_SEED` and `PLIMSOLL_SEEDS` choose the random systems.
 
 use plimsoll_ir::random::{Size, random_system};
+use plimsoll_ir::text;
 use plimsoll_model::{Conventions, Interp, Model, Step, Successors};
-use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, Stack, StepLog};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -16,10 +17,11 @@ const MOST_BYTES: u64 = 32 << 20;
 /// Small caches may take exponential time; the proofs say that they end, the test need not wait.
 const PATIENCE_PERCENT: u64 = 3_000;
 
-/// A model that remembers which states were expanded, and how often it was asked.
+/// A model that remembers which states were visited: a search looks at the properties of those, while it may expand
+/// others to see whether steps commute.
 struct Recorder<'a, M> {
     model: &'a M,
-    seen: Mutex<HashMap<Vec<u32>, u32>>,
+    seen: Mutex<BTreeSet<Vec<u32>>>,
 }
 
 impl<M: Model> Model for Recorder<'_, M> {
@@ -33,10 +35,10 @@ impl<M: Model> Model for Recorder<'_, M> {
         self.model.initial(out);
     }
     fn successors(&self, state: &[u32], out: &mut Successors) {
-        *self.seen.lock().unwrap().entry(state.to_vec()).or_default() += 1;
         self.model.successors(state, out);
     }
     fn violated(&self, state: &[u32]) -> Option<u32> {
+        self.seen.lock().unwrap().insert(state.to_vec());
         self.model.violated(state)
     }
     fn accepts_end(&self, state: &[u32]) -> bool {
@@ -58,6 +60,8 @@ enum Order {
     Bfs,
     Dfs,
     Sleeping,
+    /// Sleep sets by the rule as first published.
+    Published,
 }
 
 /// What a search found out.
@@ -68,7 +72,7 @@ struct Found {
 }
 
 fn search(model: &impl Model, order: Order, store: &mut Chain, redundancy_percent: Option<u64>) -> Found {
-    let recorder = Recorder { model, seen: Mutex::new(HashMap::new()) };
+    let recorder = Recorder { model, seen: Mutex::new(BTreeSet::new()) };
     let stop = AtomicBool::new(false);
     let mut watch = |_: &_| {};
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
@@ -85,12 +89,13 @@ fn search(model: &impl Model, order: Order, store: &mut Chain, redundancy_percen
             let mut stack = Stack::new(item_words(model.width(), store), grant);
             dfs(&recorder, store, &mut stack, &mut control)
         }
-        Order::Sleeping => {
-            let mut stack = Stack::new(item_words(model.width(), store), grant.clone());
-            sleeping_dfs(&recorder, store, &mut stack, &mut Sleep::new(&grant), &mut control)
+        Order::Sleeping | Order::Published => {
+            let rule = if order == Order::Sleeping { sleep::Rule::Checked } else { sleep::Rule::Published };
+            let mut stack = Stack::new(Sleep::item_words(model.width()), grant.clone());
+            sleeping_dfs(&recorder, store, &mut stack, &mut Sleep::new(rule, &grant), &mut control)
         }
     };
-    let states = recorder.seen.into_inner().unwrap().into_keys().collect();
+    let states = recorder.seen.into_inner().unwrap();
     Found { states, outcome }
 }
 
@@ -246,7 +251,7 @@ fn breadth_first_with_a_plain_cache_is_complete_or_gives_up() {
 
 #[test]
 fn sleep_sets_keep_all_states_and_save_steps() {
-    let (mut plain, mut sleeping, mut woken) = (0, 0, 0);
+    let (mut plain, mut sleeping) = (0, 0);
     each_system(3_000, |seed, interp, truth| {
         let most = truth.states.len().max(1);
         let spec = Spec::single(Rule::LeastRecent);
@@ -254,67 +259,90 @@ fn sleep_sets_keep_all_states_and_save_steps() {
         same(truth, &found, &format!("seed {seed}"));
         plain += truth.outcome.stats.transitions;
         sleeping += found.outcome.stats.transitions;
-        woken += found.outcome.stats.woken;
     });
-    assert!(sleeping < plain && woken > 0, "{plain} steps, {sleeping} with sleep sets, {woken} states woken");
+    assert!(sleeping < plain, "{plain} steps, {sleeping} with sleep sets");
 }
 
-/// The rule as first published: nothing is kept with a state, every known state is skipped, and a step is not
-/// put to sleep if its target is on the stack.
-fn published_rule(model: &impl Model) -> HashSet<Vec<u32>> {
-    struct Frame {
-        state: Vec<u32>,
-        successors: Successors,
-        next: usize,
-        asleep: Vec<Step>,
-    }
-    let expand = |state: &[u32], asleep: Vec<Step>| {
-        let mut successors = Successors::new(model.width());
-        model.successors(state, &mut successors);
-        Frame { state: state.to_vec(), successors, next: 0, asleep }
+/// Automata that wait for each other here and there: many steps can be swapped, many cycles are closed.
+fn random_automata(seed: u64) -> Interp {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = move |limit: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 20) % limit
     };
-    let mut visited = HashSet::new();
-    let mut starts = Successors::new(model.width());
-    model.initial(&mut starts);
-    for (start, _) in starts.iter().filter(|(_, step)| !step.is_fault()) {
-        if !visited.insert(start.to_vec()) {
-            continue;
-        }
-        let mut path = vec![expand(start, Vec::new())];
-        while let Some(frame) = path.last_mut() {
-            if frame.next == frame.successors.len() {
-                path.pop();
-                continue;
-            }
-            let (state, step) = (frame.successors.state(frame.next).to_vec(), frame.successors.step(frame.next));
-            frame.next += 1;
-            if step.is_fault() || frame.asleep.contains(&Step(step.instance())) {
-                continue;
-            }
-            let below = frame.asleep.iter().copied().filter(|&other| model.independent(other, step)).collect();
-            let on_stack = path.iter().any(|frame| frame.state == state);
-            if !on_stack {
-                path.last_mut().unwrap().asleep.push(Step(step.instance()));
-            }
-            if visited.insert(state.clone()) {
-                path.push(expand(&state, below));
-            }
+    let automata = 2 + below(3);
+    let mut commands: Vec<(u64, String)> = Vec::new();
+    for automaton in 0..automata {
+        for _ in 0..2 + below(4) {
+            let (from, to) = (below(4), below(4));
+            let guard = match below(3) {
+                0 => format!("&& (v{} == {})", (automaton + 1 + below(automata - 1)) % automata, below(4)),
+                _ => String::new(),
+            };
+            let command =
+                format!("command \"c\" {{ when (v{automaton} == {from}) {guard} do {{ v{automaton} := {to}; }} }}");
+            commands.push((below(1 << 40), command));
         }
     }
-    visited
+    commands.sort();
+    let vars: Vec<String> = (0..automata).map(|automaton| format!("var v{automaton}: 0..3")).collect();
+    let commands: Vec<String> = commands.into_iter().map(|(_, command)| command).collect();
+    Interp::new(text::parse(&format!("system \"automata\" {} {}", vars.join(" "), commands.join(" "))).unwrap())
 }
 
 #[test]
-fn the_published_rule_loses_states() {
-    let (mut losing, mut lost) = (0, 0);
-    each_system(3_000, |_, interp, truth| {
-        let visited = published_rule(interp);
-        assert!(visited.len() <= truth.states.len());
-        if visited.len() < truth.states.len() {
-            losing += 1;
-            lost += truth.states.len() - visited.len();
+fn sleep_sets_keep_all_states_of_automata() {
+    let (mut plain, mut sleeping, mut forgotten) = (0, 0, 0);
+    for seed in 0..number_from("PLIMSOLL_SEEDS", 5_000) {
+        let interp = random_automata(number_from("PLIMSOLL_SEED", 0) + seed);
+        let truth = exact(&interp, Order::Bfs);
+        let most = truth.states.len();
+        for (rule, capacity) in
+            [(Rule::LeastRecent, most), (Rule::LeastFrequent, most / 2 + 1), (Rule::Random, most / 3 + 1)]
+        {
+            let found =
+                cached(&interp, Order::Sleeping, Codec::Plain, &Spec::single(rule), capacity, Some(PATIENCE_PERCENT));
+            if !found.outcome.complete && capacity < most {
+                continue;
+            }
+            same(&truth, &found, &format!("seed {seed}, {rule} of {capacity} for {most}"));
+            forgotten += found.outcome.stats.forgotten;
+            if capacity == most {
+                plain += truth.outcome.stats.transitions;
+                sleeping += found.outcome.stats.transitions;
+            }
         }
-    });
-    assert!(losing > 0, "the published rule would do on these systems");
-    println!("the published rule loses {lost} states in {losing} systems");
+    }
+    assert!(
+        forgotten > 100 && sleeping < plain * 9 / 10,
+        "{plain} steps, {sleeping} with sleep sets, {forgotten} forgotten"
+    );
+}
+
+/// Three cycles that wait for each other here and there. Systems like this are rare: two in 1.4 million of their
+/// kind. The gap in the published proof is that the other order of two steps may lead through a state on the path.
+const LOSES_A_STATE: &str = "system \"loses a state\" var p: 0..2 var q: 0..2 var r: 0..3
+    command \"q1\" { when (q == 2) && (p == 1) do { q := 1; } }
+    command \"p2\" { when p == 0 do { p := 2; } }
+    command \"q2\" { when q == 0 do { q := 2; } }
+    command \"r2\" { when r == 3 do { r := 2; } }
+    command \"p1\" { when p == 2 do { p := 1; } }
+    command \"q0\" { when (q == 1) && (r == 2) do { q := 0; } }
+    command \"r3\" { when r == 0 do { r := 3; } }
+    command \"p0\" { when p == 1 do { p := 0; } }
+    command \"r0\" { when (r == 2) && (q == 0) do { r := 0; } }";
+
+#[test]
+fn the_published_rule_loses_states() {
+    let interp = Interp::new(text::parse(LOSES_A_STATE).unwrap());
+    let truth = exact(&interp, Order::Bfs);
+    let spec = Spec::single(Rule::LeastRecent);
+    let found = |order| cached(&interp, order, Codec::Plain, &spec, truth.states.len(), None);
+    same(&truth, &found(Order::Sleeping), "looking at the path everywhere");
+    let published = found(Order::Published);
+    assert!(published.states.is_subset(&truth.states));
+    assert_eq!((truth.states.len(), published.states.len()), (27, 26));
+    assert_eq!(published.outcome.verdict, Verdict::Unknown(Why::Lossy));
 }

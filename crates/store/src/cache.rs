@@ -39,8 +39,6 @@ pub struct Note {
     pub depth: u32,
     /// What kind of step led to it; of several the smallest is kept. See [`Rule::Kind`].
     pub kind: u8,
-    /// Anything.
-    pub mark: u32,
 }
 
 /// An entry, as long as it is pinned.
@@ -65,7 +63,7 @@ impl Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     New(Place),
-    Known(Place, Note),
+    Known,
     Full,
 }
 
@@ -197,16 +195,6 @@ impl Cache {
             self.slots.set_traits(place.0, kind, IN_NO_TIER);
             self.enrol(place.0, 0);
         }
-    }
-
-    /// Changes the mark of an entry.
-    pub fn retag(&mut self, place: Place, mark: u32) {
-        self.slots.set_mark(place.0, mark);
-    }
-
-    fn note(&mut self, slot: u32) -> Note {
-        let kind = self.slots.traits(slot).0 as u8;
-        Note { depth: self.slots.depth(slot), kind, mark: self.slots.mark(slot) }
     }
 
     fn meet(&mut self, slot: u32, kind: u8) {
@@ -347,7 +335,7 @@ impl Held for Cache {
     fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer {
         if let Some(slot) = self.slots.find(key, hash) {
             self.meet(slot, note.kind);
-            return Answer::Known(Place(slot), self.note(slot));
+            return Answer::Known;
         }
         if self.slots.is_full() && !self.grow() && !self.forget_one() {
             return Answer::Full;
@@ -355,7 +343,6 @@ impl Held for Cache {
         let slot = self.slots.add(key, hash);
         self.distinct.add(hash);
         self.slots.set_depth(slot, note.depth);
-        self.slots.set_mark(slot, note.mark);
         self.slots.set_counts(slot, 1, UNKNOWN_DEGREE);
         self.slots.set_traits(slot, note.kind as u32, IN_NO_TIER);
         if self.spec.cover && parent != Place::NOWHERE {

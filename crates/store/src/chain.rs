@@ -201,7 +201,7 @@ impl Chain {
         let Tier::Cache { tree, cache } = &mut self.tier else {
             return match self.insert(state, scratch, fresh) {
                 Err(Full) => Answer::Full,
-                Ok(()) if fresh.is_empty() => Answer::Known(Place::NOWHERE, Note::default()),
+                Ok(()) if fresh.is_empty() => Answer::Known,
                 Ok(()) => Answer::New(Place::NOWHERE),
             };
         };
@@ -209,24 +209,10 @@ impl Chain {
         cache.insert(keys, hash::words(keys), note, true, Place::NOWHERE)
     }
 
-    /// Forbids a cached state to leave.
-    pub fn pin(&mut self, place: Place) {
-        if let Tier::Cache { cache, .. } = &mut self.tier {
-            cache.pin(place);
-        }
-    }
-
     /// Takes back one pin.
     pub fn unpin(&mut self, place: Place) {
         if let Tier::Cache { cache, .. } = &mut self.tier {
             cache.unpin(place);
-        }
-    }
-
-    /// Changes the mark of a cached state.
-    pub fn retag(&mut self, place: Place, mark: u32) {
-        if let Tier::Cache { cache, .. } = &mut self.tier {
-            cache.retag(place, mark);
         }
     }
 
@@ -335,11 +321,11 @@ fn insert_cached<C: Held>(
             }
             let key = &states[position as usize * key_words..][..key_words];
             let kind = block.kinds.get(position as usize).copied().unwrap_or(0);
-            let note = Note { depth: block.depth, kind, mark: 0 };
+            let note = Note { depth: block.depth, kind };
             let hash = hashes[position as usize];
             match cache.insert(key, hash, note, false, parent.unwrap_or(Place::NOWHERE)) {
                 Answer::New(_) => fresh.push(position),
-                Answer::Known(..) => {}
+                Answer::Known => {}
                 Answer::Full => return Err(Full),
             }
         }

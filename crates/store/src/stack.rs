@@ -19,11 +19,17 @@ pub struct Stack {
     frame: usize,
     top: usize,
     depth: usize,
+    reverse: bool,
 }
 
 impl Stack {
     pub fn new(width: usize, grant: Grant) -> Stack {
-        Stack { width, region: Region::new(grant), frame: 0, top: 0, depth: 0 }
+        Stack { width, region: Region::new(grant), frame: 0, top: 0, depth: 0, reverse: false }
+    }
+
+    /// States are to be taken from the last to the first of a frame.
+    pub fn reversed(self) -> Stack {
+        Stack { reverse: true, ..self }
     }
 
     /// Number of frames.
@@ -60,24 +66,59 @@ impl Stack {
 
     /// The next state of the top frame that was not tried yet.
     pub fn next(&mut self, out: &mut [u32]) -> bool {
-        let (start, width) = (self.frame, self.width);
         let words = self.region.words_mut();
-        let (count, cursor) = (words[start + 2], words[start + 3]);
+        let (count, cursor) = (words[self.frame + 2], words[self.frame + 3]);
         if self.depth == 0 || cursor == count {
             return false;
         }
-        words[start + 3] += 1;
-        out.copy_from_slice(&words[start + HEADER + cursor as usize * width..][..width]);
+        words[self.frame + 3] += 1;
+        out.copy_from_slice(self.last_taken());
         true
     }
 
-    /// The states of the top frame, end to end, and how many were taken.
-    pub fn frame(&mut self) -> (&[u32], usize) {
+    /// The states taken from the top frame, the last one last.
+    pub fn taken(&mut self) -> impl DoubleEndedIterator<Item = &[u32]> {
         assert!(self.depth > 0);
-        let (start, width) = (self.frame, self.width);
+        let (frame, width, reverse) = (self.frame, self.width, self.reverse);
         let words = self.region.words_mut();
-        let (count, cursor) = (words[start + 2] as usize, words[start + 3] as usize);
-        (&words[start + HEADER..][..count * width], cursor)
+        let (count, cursor) = (words[frame + 2] as usize, words[frame + 3] as usize);
+        let states = &words[frame + HEADER..][..count * width];
+        (0..cursor).map(move |taken| {
+            let position = if reverse { count - 1 - taken } else { taken };
+            &states[position * width..][..width]
+        })
+    }
+
+    /// All states of the top frame, end to end.
+    pub fn frame(&mut self) -> &[u32] {
+        assert!(self.depth > 0);
+        let count = self.region.words_mut()[self.frame + 2] as usize;
+        &self.region.words_mut()[self.frame + HEADER..][..count * self.width]
+    }
+
+    /// The state last taken from the top frame.
+    pub fn last_taken(&mut self) -> &mut [u32] {
+        self.taken_from(self.frame)
+    }
+
+    /// The state last taken from the frame below the top, whose successors the top frame holds.
+    pub fn source(&mut self) -> Option<&[u32]> {
+        (self.depth > 1).then(|| {
+            let below = self.below(self.frame);
+            &*self.taken_from(below)
+        })
+    }
+
+    fn taken_from(&mut self, frame: usize) -> &mut [u32] {
+        let (width, position) = (self.width, self.position(frame) as usize);
+        &mut self.region.words_mut()[frame + HEADER + position * width..][..width]
+    }
+
+    /// The position of the state last taken from a frame.
+    fn position(&mut self, frame: usize) -> u32 {
+        let words = self.region.words_mut();
+        let (count, cursor) = (words[frame + 2], words[frame + 3]);
+        if self.reverse { count - cursor } else { cursor - 1 }
     }
 
     /// Removes the top frame and returns its tag.
@@ -100,9 +141,8 @@ impl Stack {
         let mut path = Vec::with_capacity(self.depth);
         let mut frame = self.frame;
         for _ in 0..self.depth {
-            let words = self.region.words_mut();
-            let position = words[frame + 3] - 1;
-            path.push(about(position, &words[frame + HEADER + position as usize * self.width..][..self.width]));
+            let position = self.position(frame);
+            path.push(about(position, self.taken_from(frame)));
             frame = self.below(frame);
         }
         path.reverse();
@@ -130,11 +170,24 @@ mod tests {
         stack.push(&[7, 7], 9).unwrap();
         assert!(stack.next(&mut state));
         assert_eq!((state, stack.positions()), ([7, 7], vec![1, 0]));
-        assert_eq!((stack.path(|_, state| state[0]), stack.frame()), (vec![2, 7], (&[7, 7][..], 1)));
+        assert_eq!((stack.last_taken().to_vec(), stack.source()), (vec![7, 7], Some(&[2, 2][..])));
+        assert_eq!((stack.path(|_, state| state[0]), stack.frame()), (vec![2, 7], &[7, 7][..]));
         assert!(!stack.next(&mut state));
         assert_eq!(stack.pop(), 9);
         assert!(stack.next(&mut state) && !stack.next(&mut state));
         assert_eq!((state, stack.depth()), ([3, 3], 1));
+    }
+
+    #[test]
+    fn a_reversed_stack_takes_the_last_first() {
+        let mut stack = Stack::new(1, Grant::unlimited()).reversed();
+        let mut state = [0];
+        stack.push(&[1, 2, 3], 0).unwrap();
+        assert!(stack.next(&mut state) && stack.next(&mut state));
+        assert_eq!((state, stack.positions()), ([2], vec![1]));
+        assert_eq!(stack.taken().collect::<Vec<_>>(), [&[3], &[2]]);
+        assert!(stack.next(&mut state) && !stack.next(&mut state));
+        assert_eq!(state, [1]);
     }
 
     #[test]

@@ -32,7 +32,6 @@ pub struct Report {
     /// Successors that the store knew.
     pub matched: u64,
     /// Known states entered again because steps slept there.
-    pub woken: u64,
     /// States that a cache gave up. If there are any, some states were visited and counted more than once.
     pub forgotten: u64,
     /// Different states visited; about, if some were forgotten.
@@ -126,7 +125,6 @@ impl Report {
             property_hits: stats.property_hits,
             widest_frontier: stats.widest_frontier,
             matched: stats.matched,
-            woken: stats.woken,
             forgotten: stats.forgotten,
             distinct: stats.distinct,
             redundancy: stats.redundancy(),

@@ -235,7 +235,6 @@ fn numbers(report: &Report, out: &mut String) {
         ("errors", report.faults),
         ("failed assertions", report.failed_assertions),
         ("property hits", report.property_hits),
-        ("states woken", report.woken),
         ("states forgotten", report.forgotten),
     ];
     for (name, count) in rare.into_iter().filter(|(_, count)| *count > 0) {

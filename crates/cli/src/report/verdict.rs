@@ -104,6 +104,7 @@ fn unknown(why: &Why, stats: &Stats) -> String {
         Why::Depth => {
             "depth: states beyond the limit were not visited, and a depth-first search may miss nearer ones too".into()
         }
+        Why::Lossy => "the strategy may miss states, so that it proves nothing".into(),
         Why::Interrupted => "interrupted".into(),
     };
     format!("{what}; nothing wrong was seen in {} states", show_count(stats.states))

@@ -19,10 +19,9 @@ const COST: usize = 2;
 const PINS: usize = 4;
 const PARENT: usize = 5;
 const DEPTH: usize = 6;
-const MARK: usize = 7;
-const COUNTS: usize = 8;
-const TRAITS: usize = 9;
-pub(super) const HEADER: usize = 10;
+const COUNTS: usize = 7;
+const TRAITS: usize = 8;
+pub(super) const HEADER: usize = 9;
 
 /// Keys of one length with headers.
 #[derive(Debug)]
@@ -231,14 +230,6 @@ impl Slots {
 
     pub fn set_depth(&mut self, slot: u32, depth: u32) {
         self.set(slot, DEPTH, depth);
-    }
-
-    pub fn mark(&mut self, slot: u32) -> u32 {
-        self.get(slot, MARK)
-    }
-
-    pub fn set_mark(&mut self, slot: u32, mark: u32) {
-        self.set(slot, MARK, mark);
     }
 
     /// Visits and successors, each at most 2^16 - 1.

@@ -277,7 +277,7 @@ impl Held for Ways {
         let mut set = hash::scale(hash, self.sets);
         if let Some(way) = self.search(set, Self::mark(hash), |held| held == key) {
             self.meet(set, way, note);
-            return Answer::Known(Place::NOWHERE, note);
+            return Answer::Known;
         }
         let mut free = self.search(set, 0, |_| true);
         while free.is_none() && self.live * 100 >= self.sets * self.ways * GROW_ABOVE_PERCENT && self.grow() {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     fn insert(cache: &mut Ways, key: [u32; 2], depth: u32) -> bool {
-        let note = Note { depth, kind: (depth % 5) as u8, mark: 0 };
+        let note = Note { depth, kind: (depth % 5) as u8 };
         matches!(cache.insert(&key, hash::words(&key), note, false, Place::NOWHERE), Answer::New(_))
     }
 

@@ -57,8 +57,8 @@ pub fn ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
         };
         // Depth first, `cover` is the same as `cache`.
         let allows = |order: Order| match order {
-            Order::Bfs => !strategy.sleep,
-            Order::Dfs => !spec.cover,
+            Order::Bfs => strategy.sleep.is_none(),
+            Order::Dfs | Order::DfsReverse => !spec.cover,
         };
         let orders = options.orders.iter().copied().filter(|&order| allows(order));
         ways.extend(orders.map(|order| Way { order, strategy: strategy.name() }));
