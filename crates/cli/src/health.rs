@@ -117,7 +117,7 @@ impl Health {
             format!(
                 "the cache of {capacity} states is hardly larger than the longest path ({path}): try a larger --cache-size"
             )
-        } else if depth_first && !self.strategy.sleep && stats.matched_share() > MANY_MATCHED {
+        } else if depth_first && self.strategy.sleep.is_none() && stats.matched_share() > MANY_MATCHED {
             "most successors were known already: sleep sets (--strategy sleep+cache:LFU) may save many visits".into()
         } else if !depth_first && rule.is_some_and(|rule| rule.name() != "SC") {
             "breadth first --cache SC is better on most models; a larger --cache-size would help too".into()
