@@ -138,7 +138,8 @@ impl Ways {
     }
 
     fn put(&mut self, set: usize, way: usize, key: &[u32], mark: u8, cost: u8) {
-        self.key(set, way).copy_from_slice(key);
+        // Keys are short: a loop is quicker than a call.
+        self.key(set, way).iter_mut().zip(key).for_each(|(word, &value)| *word = value);
         self.set_byte(set, MARKS, way, mark);
         self.set_byte(set, COSTS, way, cost);
     }
@@ -169,8 +170,11 @@ impl Ways {
         (self.random >> 24) as u32
     }
 
-    /// The time in a byte.
+    /// The time in a byte, for rules that ask for it.
     fn time(&self) -> u8 {
+        if !matches!(self.rule, Rule::LeastRecent | Rule::MostRecent) {
+            return 0;
+        }
         (self.clock / ((self.sets * self.ways) as u64).div_ceil(TIMES_PER_TURNOVER)) as u8
     }
 
@@ -250,6 +254,12 @@ impl Ways {
     }
 }
 
+/// Are two short keys of one length equal?
+#[inline]
+fn same(one: &[u32], other: &[u32]) -> bool {
+    one.iter().zip(other).all(|(a, b)| a == b)
+}
+
 impl Held for Ways {
     fn wants_parents(&self) -> bool {
         self.rule.counts_successors()
@@ -268,14 +278,14 @@ impl Held for Ways {
 
     fn find(&mut self, key: &[u32], hash: u64) -> Option<Place> {
         let set = hash::scale(hash, self.sets);
-        let way = self.search(set, Self::mark(hash), |held| held == key)?;
+        let way = self.search(set, Self::mark(hash), |held| same(held, key))?;
         Some(Place((set * WAYS + way) as u32))
     }
 
     fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, _parent: Place) -> Answer {
         assert!(!pinned, "nothing can be pinned here");
         let mut set = hash::scale(hash, self.sets);
-        if let Some(way) = self.search(set, Self::mark(hash), |held| held == key) {
+        if let Some(way) = self.search(set, Self::mark(hash), |held| same(held, key)) {
             self.meet(set, way, note);
             return Answer::Known;
         }
