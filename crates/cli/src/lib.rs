@@ -51,6 +51,7 @@
 mod chart;
 mod child;
 mod commands;
+mod cover;
 mod csv;
 mod dispatch;
 mod executor;

@@ -145,6 +145,9 @@ pub struct ModelOptions {
     /// Murphi: rounds of a `while` loop before it counts as endless
     #[arg(long, value_name = "N")]
     pub loop_limit: Option<u32>,
+    /// Which states are deadlocked [default: stuttering in Murphi, else stuck]
+    #[arg(long, value_enum)]
+    pub deadlock: Option<DeadlockName>,
     /// Murphi: visit one state of each orbit of the model's scalarsets
     #[arg(long, value_enum, default_value_t)]
     pub symmetry: SymmetryName,
@@ -155,6 +158,17 @@ pub struct ModelOptions {
 pub enum DialectName {
     Cmurphi,
     Rumur,
+}
+
+/// When a state is deadlocked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DeadlockName {
+    /// No step is possible
+    Stuck,
+    /// No step leads to another state
+    Stuttering,
+    /// Deadlocks are not reported
+    Off,
 }
 
 /// How far symmetry is used.
@@ -184,7 +198,7 @@ pub struct LookFor {
     /// Report states where the expression is false (repeatable)
     #[arg(long, value_name = "EXPR")]
     pub invariant: Vec<String>,
-    /// Count deadlocks, but do not report them
+    /// Count deadlocks, but do not report them; the same as `--deadlock off`
     #[arg(long)]
     pub no_deadlock: bool,
     /// Count failed assertions and errors in the model, but do not report them

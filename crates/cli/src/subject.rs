@@ -2,9 +2,9 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{DialectName, LanguageName, LookFor, ModelOptions, OverflowName};
+use crate::options::{DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName};
 use plimsoll_ir::passes::optimise;
-use plimsoll_ir::{Property, PropertyKind, Symmetry, System, text, verify};
+use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, verify};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
@@ -19,13 +19,15 @@ pub struct Subject {
     pub warnings: Vec<String>,
     /// Which values of the model are interchangeable.
     pub symmetry: Option<Symmetry>,
+    /// Conditions that should hold in some reachable state.
+    pub covers: Vec<Property>,
     /// A Promela model is prepared for some processes; a run that needs others asks for more.
     pub promela: Option<Box<Promela>>,
 }
 
 impl Subject {
     fn plain(language: &'static str, content: Content) -> Subject {
-        Subject { language, content, warnings: Vec::new(), symmetry: None, promela: None }
+        Subject { language, content, warnings: Vec::new(), symmetry: None, covers: Vec::new(), promela: None }
     }
 }
 
@@ -62,7 +64,25 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
     {
         system.name = stem(&options.model);
     }
+    if let Content::System(system) = &mut subject.content {
+        set_deadlock(system, options.deadlock)?;
+    }
     Ok(subject)
+}
+
+/// Gives the system the notion of a deadlock that was asked for.
+fn set_deadlock(system: &mut System, asked: Option<DeadlockName>) -> Result<(), Failure> {
+    match (asked, &system.deadlock) {
+        (Some(DeadlockName::Stuck), Deadlock::Stuttering) => system.deadlock = Deadlock::Stuck { accepted: None },
+        (Some(DeadlockName::Stuttering), Deadlock::Stuck { accepted: Some(_) }) => {
+            return Err(Failure::usage(
+                "--deadlock stuttering: the language of the model has states that are valid ends",
+            ));
+        }
+        (Some(DeadlockName::Stuttering), _) => system.deadlock = Deadlock::Stuttering,
+        _ => {}
+    }
+    Ok(())
 }
 
 /// The file's name without folder and extension.
@@ -117,6 +137,7 @@ fn of_loaded(loaded: Loaded, look_for: &LookFor, styled: bool) -> Result<Subject
     })?;
     let language = loaded.language.name();
     let symmetry = loaded.symmetry().cloned();
+    let covers = if look_for.find.is_empty() { loaded.covers().to_vec() } else { Vec::new() };
     let (mut system, symbols) = match loaded.model {
         LoadedModel::System { system, symbols } => (system, symbols),
         LoadedModel::Graph(lts) => {
@@ -134,7 +155,7 @@ fn of_loaded(loaded: Loaded, look_for: &LookFor, styled: bool) -> Result<Subject
         Symbols::Promela(promela) => Some(promela),
         Symbols::Dve(_) | Symbols::Murphi(_) => None,
     };
-    Ok(Subject { warnings, symmetry, promela, ..Subject::plain(language, Content::System(system)) })
+    Ok(Subject { warnings, symmetry, covers, promela, ..Subject::plain(language, Content::System(system)) })
 }
 
 fn graph(lts: Lts) -> Result<Graph, String> {

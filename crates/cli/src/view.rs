@@ -48,6 +48,9 @@ pub struct ShownAct {
     pub number: (u32, u32),
 }
 
+/// What stands between a name and its value, unless the language has another sign.
+pub const EQUALS: &str = "=";
+
 /// How to read the states and steps of a model.
 pub struct View<'a> {
     executor: &'a Executor,
@@ -67,6 +70,12 @@ impl<'a> View<'a> {
             (None, Executor::Graph(graph)) => graph.as_ref(),
             (None, _) => unreachable!("only graphs have no interpreter"),
         }
+    }
+
+    /// What stands between the name of a field and its value.
+    pub fn assign(&self) -> &'static str {
+        let spelling = self.executor.system().and_then(|system| system.spelling.as_ref());
+        spelling.map_or(EQUALS, |spelling| spelling.assign)
     }
 
     pub fn property(&self, number: u32) -> Option<PropertyText> {

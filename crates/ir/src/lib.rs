@@ -27,7 +27,7 @@ pub use layout::{Address, Layout, Slot, Stride};
 pub use symmetry::Symmetry;
 pub use system::{
     Act, Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind,
-    System, TempId, Var, VarId,
+    Spelling, System, TempId, Var, VarId,
 };
 pub use types::{EnumId, Enumeration, Scalar, Type};
 pub use verify::{Flaw, verify};

@@ -222,6 +222,17 @@ pub struct System {
     /// for its own successors (an atomic chain). If it has none, it is a state after all, with the
     /// scalar set to zero.
     pub exclusive: Option<VarId>,
+    /// Where the words of the language are not those of the layout.
+    pub spelling: Option<Spelling>,
+}
+
+/// How the language of the model writes values of a state, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spelling {
+    /// The names of all scalars, in the order of variables, fields and positions.
+    pub scalars: Vec<String>,
+    /// What stands between a name and its value.
+    pub assign: &'static str,
 }
 
 impl System {
@@ -238,6 +249,7 @@ impl System {
             deadlock: Deadlock::Stuck { accepted: None },
             faults: Faults::Vanish,
             exclusive: None,
+            spelling: None,
         }
     }
 

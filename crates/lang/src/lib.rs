@@ -94,11 +94,11 @@ pub enum Symbols {
 }
 
 impl Loaded {
-    /// The names of the state's scalars in the language of the model, where those of the layout would not do.
-    pub fn field_names(&self) -> Option<Vec<String>> {
+    /// Conditions of the model that should hold in some reachable state.
+    pub fn covers(&self) -> &[Property] {
         match &self.model {
-            LoadedModel::System { system, symbols: Symbols::Murphi(symbols) } => Some(symbols.field_names(system)),
-            _ => None,
+            LoadedModel::System { symbols: Symbols::Murphi(symbols), .. } => symbols.covers(),
+            _ => &[],
         }
     }
 

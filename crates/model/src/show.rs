@@ -192,6 +192,9 @@ fn fields(system: &System, layout: &Layout) -> Vec<Field> {
             fields.push(Field { name: format!("{name}{suffix}"), scalars, message, locations });
         }
     }
+    if let Some(spelling) = system.spelling.as_ref().filter(|spelling| spelling.scalars.len() == fields.len()) {
+        fields.iter_mut().zip(&spelling.scalars).for_each(|(field, name)| field.name.clone_from(name));
+    }
     fields
 }
 
@@ -210,7 +213,7 @@ fn field_sizes(ty: &Type, out: &mut Vec<(usize, Option<usize>)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_ir::{Choice, EnumId, Process, ProcessId};
+    use plimsoll_ir::{Choice, EnumId, Process, ProcessId, Spelling};
 
     fn example() -> System {
         let mut system = System::new("t");
@@ -251,6 +254,10 @@ mod tests {
         assert_eq!(text(&show.fields(&before)), "P=idle P.x[0]=0 P.x[1]=0 P.y=0 P->z=0 c=0");
         assert_eq!(text(&show.fields(&after)), "P=busy P.x[0]=0 P.x[1]=-2 P.y=0 P->z=0 c=green");
         assert_eq!(text(&show.changes(&before, &after)), "P=busy P.x[1]=-2 c=green");
+        let scalars = ["p", "x[red]", "x[green]", "y", "z", "c"].map(String::from).to_vec();
+        system.spelling = Some(Spelling { scalars, assign: " := " });
+        let show = Show::new(&system, &layout);
+        assert_eq!(text(&show.changes(&before, &after)), "p=busy x[green]=-2 c=green");
     }
 
     #[test]

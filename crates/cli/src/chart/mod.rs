@@ -257,6 +257,7 @@ mod tests {
             find: Vec::new(),
             invariant: Vec::new(),
             positions: Vec::new(),
+            assign: String::new(),
             initial,
             steps,
         })

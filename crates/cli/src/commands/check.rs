@@ -1,10 +1,11 @@
 //! `plimsoll check`: load, plan, search, replay, report.
 
+use crate::cover::{Coverage, cover};
 use crate::dispatch::{Searched, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
-use crate::options::{CheckOptions, ExecutorName, LookFor, SymmetryName};
+use crate::options::{CheckOptions, DeadlockName, ExecutorName, SymmetryName};
 use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
@@ -13,7 +14,7 @@ use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceRepo
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
 use crate::{chart, interrupt, machine, trail};
-use plimsoll_ir::{Symmetry, System};
+use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
 use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
@@ -54,7 +55,7 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
     if !options.output.quiet {
         subject.warnings.iter().for_each(|warning| say(warning));
     }
-    let ask = ask(&options.look_for);
+    let ask = ask(options);
     let mut notes = Vec::new();
     loop {
         let promela = subject.promela.take();
@@ -81,8 +82,12 @@ enum Attempt {
 impl Run<'_> {
     fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Attempt, Failure> {
         let Run { options, start, .. } = self;
-        let Subject { language, content, symmetry, .. } = subject;
+        let Subject { language, content, symmetry, covers, .. } = subject;
         notes.clear();
+        let to_cover = match &content {
+            Content::System(system) if !covers.is_empty() => Some(system.clone()),
+            _ => None,
+        };
         let executor = executor(options, content.optimised(), symmetry.as_ref(), notes);
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
@@ -108,7 +113,18 @@ impl Run<'_> {
             trail::write(path, &executor, self.promela, &trace.positions)?;
         }
         let problem = trace.as_ref().and_then(TraceReport::problem);
-        let judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
+        let mut judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
+        match to_cover {
+            Some(system) if searched.outcome.verdict == Verdict::Holds => {
+                let coverage = self.cover(&system, &covers, symmetry.as_ref())?;
+                notes.extend(coverage.note());
+                let undecided = coverage.undecided.as_ref();
+                let undecided = undecided.map(|why| Judgement::of(why, &searched.outcome.stats, &ask, &view, None));
+                judgement = undecided.or_else(|| coverage.judgement()).unwrap_or(judgement);
+            }
+            Some(_) => notes.push("`cover` is checked only where every state was visited and nothing is wrong".into()),
+            None => {}
+        }
         let times = Times {
             load: loaded.as_secs_f64(),
             search: (searched_at - loaded).as_secs_f64(),
@@ -123,6 +139,17 @@ impl Run<'_> {
         notes.extend(health.notes(&stats));
         let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes };
         Ok(Attempt::Done(Box::new(Report::new(parts))))
+    }
+
+    fn cover(&self, system: &System, covers: &[Property], symmetry: Option<&Symmetry>) -> Result<Coverage, Failure> {
+        let properties_only = Ask { deadlocks: false, errors: false, properties: true, keep_going: false };
+        cover(system, covers, |system| {
+            let content = Content::System(system).optimised();
+            let executor = executor(self.options, content, symmetry, &mut Vec::new());
+            let plan = Plan::resolve(&wishes(self.options), &Facts::now(executor.model()))?;
+            let mut health = Health::new(&plan.strategy_parts);
+            Ok(self.search(&executor, &plan, properties_only, &mut health).outcome.verdict)
+        })
     }
 
     fn search(&self, executor: &Executor, plan: &Plan, ask: Ask, health: &mut Health) -> Searched {
@@ -206,10 +233,12 @@ fn wishes(options: &CheckOptions) -> Wishes {
 }
 
 /// Who searches for a state wants that state, not the first deadlock on the way.
-fn ask(look_for: &LookFor) -> Ask {
+fn ask(options: &CheckOptions) -> Ask {
+    let look_for = &options.look_for;
     let everything = look_for.find.is_empty();
+    let deadlocks = !look_for.no_deadlock && options.model.deadlock != Some(DeadlockName::Off);
     Ask {
-        deadlocks: everything && !look_for.no_deadlock,
+        deadlocks: everything && deadlocks,
         errors: everything && !look_for.no_errors,
         properties: true,
         keep_going: look_for.keep_going,

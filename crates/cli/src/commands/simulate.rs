@@ -86,7 +86,7 @@ fn by_hand(walk: &mut Walk, out: &mut Output) -> &'static str {
             "b" => continue,
             "s" => {
                 let mut shown = String::new();
-                text::initial_state(&walk.view.state(walk.current()), &mut shown);
+                text::initial_state(&walk.view.state(walk.current()), walk.view.assign(), &mut shown);
                 out.print(&shown);
                 continue;
             }
@@ -118,7 +118,7 @@ impl Walk<'_> {
         }
         self.states.push(initial.state(choice).to_vec());
         let mut shown = String::new();
-        text::initial_state(&self.view.state(self.current()), &mut shown);
+        text::initial_state(&self.view.state(self.current()), self.view.assign(), &mut shown);
         out.print(&shown);
         Next::Go
     }
@@ -137,7 +137,7 @@ impl Walk<'_> {
     fn take(&mut self, successors: &Successors, choice: usize, out: &mut Output) -> Next {
         let mut steps = Vec::new();
         self.view.add_steps(self.current(), choice, self.states.len() as u64, &mut steps);
-        steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.style)));
+        steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.view.assign(), self.style)));
         if successors.step(choice).is_fault() {
             return Next::End("the step goes wrong: there is no way on");
         }
@@ -152,7 +152,7 @@ impl Walk<'_> {
         for choice in 0..successors.len() {
             let mut steps = Vec::new();
             self.view.add_steps(self.current(), choice, choice as u64 + 1, &mut steps);
-            steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.style)));
+            steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.view.assign(), self.style)));
         }
     }
 }

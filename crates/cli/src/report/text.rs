@@ -81,13 +81,13 @@ pub fn trace(trace: &TraceReport, style: Style) -> String {
     let mut out = String::new();
     let count = trace.positions.len().saturating_sub(1);
     let _ = writeln!(out, "{}", paint.bold(&format!("trace ({} step{})", count, if count == 1 { "" } else { "s" })));
-    initial_state(&trace.initial, &mut out);
+    initial_state(&trace.initial, &trace.assign, &mut out);
     let skipped = if style.full_trace || trace.steps.len() <= LONGEST_TRACE {
         trace.steps.len()..trace.steps.len()
     } else {
         SHOWN_AT_ENDS..trace.steps.len() - SHOWN_AT_ENDS
     };
-    let table = Table::of(&trace.steps, file_name(&trace.model));
+    let table = Table::of(&trace.steps, file_name(&trace.model), &trace.assign);
     for (index, step) in trace.steps.iter().enumerate() {
         if index == skipped.start && !skipped.is_empty() {
             let text = format!("      ... {} steps left out (--full-trace shows them) ...", skipped.len());
@@ -101,9 +101,9 @@ pub fn trace(trace: &TraceReport, style: Style) -> String {
 }
 
 /// One step on a line of its own.
-pub fn step(step: &ShownStep, file: &str, style: Style) -> String {
+pub fn step(step: &ShownStep, file: &str, assign: &str, style: Style) -> String {
     let mut out = String::new();
-    write_step(step, &Table::of(std::slice::from_ref(step), file), &Paint(style.color), &mut out);
+    write_step(step, &Table::of(std::slice::from_ref(step), file, assign), &Paint(style.color), &mut out);
     out
 }
 
@@ -115,13 +115,15 @@ pub fn file_name(path: &str) -> &str {
 /// How wide the columns of a trace are.
 struct Table<'a> {
     file: &'a str,
+    /// What stands between a name and its value.
+    assign: &'a str,
     who: usize,
     place: usize,
 }
 
 impl<'a> Table<'a> {
-    fn of(steps: &[ShownStep], file: &'a str) -> Table<'a> {
-        let mut table = Table { file, who: 0, place: 0 };
+    fn of(steps: &[ShownStep], file: &'a str, assign: &'a str) -> Table<'a> {
+        let mut table = Table { file, assign, who: 0, place: 0 };
         for act in steps.iter().flat_map(|step| &step.acts) {
             table.who = table.who.max(act.who.chars().count()).min(WIDEST_NAME);
             table.place = table.place.max(table.place(act).chars().count()).min(WIDEST_NAME);
@@ -148,7 +150,8 @@ fn write_acts(step: &ShownStep, table: &Table, paint: &Paint, out: &mut String) 
             continue;
         }
         let moved = |field: &&FieldValue| step.acts.iter().any(|act| act.process == field.name);
-        let changes: Vec<String> = step.changes.iter().filter(|field| !moved(field)).map(show_field).collect();
+        let changes = step.changes.iter().filter(|field| !moved(field));
+        let changes: Vec<String> = changes.map(|field| show_field(field, table.assign)).collect();
         let line = format!("{:<TEXT$}  {}", act.text, paint.with("36", &changes.join("  ")));
         let _ = writeln!(out, "{}", if changes.is_empty() { &act.text } else { &line });
     }
@@ -168,7 +171,7 @@ fn write_step(step: &ShownStep, table: &Table, paint: &Paint, out: &mut String) 
     }
     out.push_str(own_label(step));
     if !step.changes.is_empty() {
-        let changes: Vec<String> = step.changes.iter().map(show_field).collect();
+        let changes: Vec<String> = step.changes.iter().map(|field| show_field(field, table.assign)).collect();
         let _ = write!(out, "   {}", paint.with("36", &changes.join("  ")));
     }
     out.push('\n');
@@ -189,11 +192,11 @@ fn own_label(step: &ShownStep) -> &str {
 }
 
 /// All fields, as many on a line as fit.
-pub fn initial_state(fields: &[FieldValue], out: &mut String) {
+pub fn initial_state(fields: &[FieldValue], assign: &str, out: &mut String) {
     let mut line = format!("{:>5}  ", 0);
     let indent = line.len();
     for field in fields {
-        let text = show_field(field);
+        let text = show_field(field, assign);
         if line.len() > indent && line.len() + text.len() > WIDTH {
             let _ = writeln!(out, "{}", line.trim_end());
             line = " ".repeat(indent);
@@ -204,8 +207,8 @@ pub fn initial_state(fields: &[FieldValue], out: &mut String) {
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-fn show_field(field: &FieldValue) -> String {
-    format!("{}={}", field.name, field.value)
+fn show_field(field: &FieldValue, assign: &str) -> String {
+    format!("{}{assign}{}", field.name, field.value)
 }
 
 fn numbers(report: &Report, out: &mut String) {

@@ -1,7 +1,7 @@
 //! Traces as they are stored and shown.
 
 use crate::options::{LookFor, OverflowName};
-use crate::view::{FieldValue, ShownStep, View};
+use crate::view::{EQUALS, FieldValue, ShownStep, View};
 use plimsoll_ir::PropertyKind;
 use plimsoll_search::{Replayed, Trace, Violation, What};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct TraceReport {
     pub invariant: Vec<String>,
     /// Which initial state, then which successor of each state.
     pub positions: Vec<u32>,
+    /// What stands between the names of fields and their values.
+    #[serde(default = "equals")]
+    pub assign: String,
     pub initial: Vec<FieldValue>,
     pub steps: Vec<ShownStep>,
 }
@@ -71,6 +74,7 @@ impl TraceReport {
             find: origin.look_for.find.clone(),
             invariant: origin.look_for.invariant.clone(),
             positions: violation.trace.positions.clone(),
+            assign: view.assign().into(),
             initial,
             steps,
         }
@@ -145,6 +149,10 @@ impl TraceEnd {
             },
         }
     }
+}
+
+fn equals() -> String {
+    EQUALS.into()
 }
 
 fn name(property: &Option<PropertyName>) -> &str {

@@ -65,6 +65,7 @@ pub struct Lowerer<'a> {
     code: Code,
     made: usize,
     assumes: Vec<Claim<'a>>,
+    covers: Vec<Property>,
     /// Is a start state being translated? It runs once, so loops are unrolled more eagerly.
     starting: bool,
     constants_used: Vec<bool>,
@@ -72,14 +73,14 @@ pub struct Lowerer<'a> {
     defined: Defined,
 }
 
-/// Translates a model; also returns its types and those of its variables. Errors are in `diagnostics`.
+/// Translates a model; also returns its types, those of its variables, and conditions to be covered. Errors are in `diagnostics`.
 pub fn program(
     text: &str,
     name: &str,
     program: &Program,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<(System, Types, Vec<TypeId>)> {
+) -> Lowered<(System, Types, Vec<TypeId>, Vec<Property>)> {
     // The first translation checks every read; what it finds to be always defined the second need not check.
     let checked = {
         let mut lowerer = Lowerer::new(text, name, options, diagnostics);
@@ -90,7 +91,7 @@ pub fn program(
     let mut lowerer = Lowerer::new(text, name, options, &mut silent);
     lowerer.defined = Defined::of(&checked);
     lowerer.items(program)?;
-    Ok((lowerer.system, lowerer.types, lowerer.var_types))
+    Ok((lowerer.system, lowerer.types, lowerer.var_types, lowerer.covers))
 }
 
 /// Translates an expression over the names of a model into a property.
@@ -140,6 +141,7 @@ impl<'a> Lowerer<'a> {
             code: Code::new(),
             made: 0,
             assumes: Vec::new(),
+            covers: Vec::new(),
             starting: false,
             constants_used: vec![false; options.constants.len()],
             defined: Defined::default(),

@@ -13,8 +13,7 @@ mod symmetric;
 mod types;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
-use plimsoll_ir::{Property, PropertyKind, Symmetry, System};
-use types::{TypeId, Types};
+use plimsoll_ir::{Property, PropertyKind, Spelling, Symmetry, System};
 
 /// Whose meaning counts where the tools differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -38,16 +37,14 @@ pub struct Options {
 pub struct Symbols {
     text: String,
     options: Options,
-    types: Types,
-    /// The types of the variables of the state.
-    vars: Vec<TypeId>,
     symmetry: Symmetry,
+    covers: Vec<Property>,
 }
 
 impl Symbols {
-    /// The names of all scalars of the state in Murphi's syntax, in the order of variables, fields and positions.
-    pub fn field_names(&self, system: &System) -> Vec<String> {
-        names::of(&self.types, system.vars.iter().map(|var| var.name.as_str()).zip(self.vars.iter().copied()))
+    /// Conditions that should hold in some reachable state.
+    pub fn covers(&self) -> &[Property] {
+        &self.covers
     }
 
     /// Which values of the model are interchangeable, by its scalarsets.
@@ -63,7 +60,8 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     if diagnostics.error_count() > 0 {
         return Err(finished(diagnostics));
     }
-    let Ok((system, types, vars)) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics)
+    let Ok((mut system, types, vars, covers)) =
+        lower::program(&source.text, &source.name, &program, options, &mut diagnostics)
     else {
         return Err(finished(diagnostics));
     };
@@ -71,8 +69,10 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     if let Err(flaws) = plimsoll_ir::verify(&system) {
         return Err(flaws.iter().map(|flaw| Diagnostic::general(flaw.to_string())).collect());
     }
+    let scalars = names::of(&types, system.vars.iter().map(|var| var.name.as_str()).zip(vars.iter().copied()));
+    system.spelling = Some(Spelling { scalars, assign: " := " });
     let symmetry = symmetric::of(&types, &vars);
-    let symbols = Symbols { text: source.text.clone(), options: options.clone(), types, vars, symmetry };
+    let symbols = Symbols { text: source.text.clone(), options: options.clone(), symmetry, covers };
     Ok((system, symbols, warnings))
 }
 

@@ -46,8 +46,8 @@ mod tests {
                 b: array [union {e, s}] of boolean; m: multiset [2] of s;
             startstate end; rule true ==> end;";
         let source = Source { name: "m".into(), text: text.into() };
-        let (system, symbols, _) = crate::murphi::load(&source, &Default::default()).unwrap();
-        let names = symbols.field_names(&system);
+        let (system, ..) = crate::murphi::load(&source, &Default::default()).unwrap();
+        let names = &system.spelling.as_ref().unwrap().scalars;
         let wanted = "x a[2][s_1].f a[2][s_2].f a[3][s_1].f a[3][s_2].f b[h] b[s_1] b[s_2] m{0} m{1}";
         assert_eq!(names[..10].join(" "), wanted);
         let layout = Layout::of_system(&system);

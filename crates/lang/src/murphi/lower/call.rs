@@ -14,7 +14,7 @@ use crate::murphi::types::TypeId;
 use plimsoll_ir::Stmt as IrStmt;
 
 /// How deep recursion is expanded: the first of these that does not make the model too large.
-pub(super) const RECURSION_LIMITS: [usize; 4] = [64, 16, 8, 4];
+pub(super) const RECURSION_LIMITS: [usize; 6] = [64, 16, 12, 10, 8, 4];
 /// Statements one command may need.
 pub(super) const MOST_STATEMENTS: usize = 2_000_000;
 

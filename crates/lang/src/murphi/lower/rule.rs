@@ -256,7 +256,7 @@ impl<'a> Lowerer<'a> {
     /// Takes a step back that leads to a state outside the assumptions: it counts, but leads nowhere new.
     fn assume(&mut self, saved: &[TempId]) -> Lowered<()> {
         for claim in self.assumes.clone() {
-            let holds = self.claim(&claim.enclosures, claim.expr)?;
+            let holds = self.claim(true, &claim.enclosures, claim.expr)?;
             let back = if saved.is_empty() {
                 vec![IrStmt::Discard]
             } else {
@@ -271,17 +271,17 @@ impl<'a> Lowerer<'a> {
         Ok(())
     }
 
-    /// A condition that must hold for all values of the parameters around it.
-    fn claim(&mut self, around: &[Enclosure<'a>], expr: &'a Expr) -> Lowered<IrExpr> {
+    /// A condition that must hold for all values of the parameters around it, or for some.
+    fn claim(&mut self, all: bool, around: &[Enclosure<'a>], expr: &'a Expr) -> Lowered<IrExpr> {
         let Some((first, rest)) = around.split_first() else { return self.truth(expr) };
         match *first {
             Enclosure::Quant(quant) => {
                 let quants = std::slice::from_ref(quant);
-                Ok(self.quantified(true, quants, &mut |lowerer| lowerer.claim(rest, expr))?.expr)
+                Ok(self.quantified(all, quants, &mut |lowerer| lowerer.claim(all, rest, expr))?.expr)
             }
             Enclosure::Aliases(aliases) => {
                 self.scopes.push();
-                let result = self.aliases(aliases).and_then(|()| self.claim(rest, expr));
+                let result = self.aliases(aliases).and_then(|()| self.claim(all, rest, expr));
                 self.scopes.pop();
                 result
             }
@@ -297,23 +297,23 @@ impl<'a> Lowerer<'a> {
         rule: &Rule,
         around: &[Enclosure<'a>],
     ) -> Lowered<()> {
-        let number = self.system.properties.len();
-        let name = name.map_or_else(|| format!("Invariant {number}"), str::to_string);
-        let mut property = self.claim_property(around, expr, IrPropertyKind::Invariant, name)?;
+        let (what, number, meant) = match kind {
+            PropertyKind::Cover => ("Cover", self.covers.len(), IrPropertyKind::Goal),
+            _ => ("Invariant", self.system.properties.len(), IrPropertyKind::Invariant),
+        };
+        let name = name.map_or_else(|| format!("{what} {number}"), str::to_string);
+        let mut property = self.claim_property(around, expr, meant, name)?;
         property.line = self.line(rule.span);
         match kind {
             PropertyKind::Invariant => self.system.properties.push(property),
             PropertyKind::Assume => {}
-            PropertyKind::Cover => self.unchecked("cover", "search for it with `--find`", rule.span),
+            PropertyKind::Cover => self.covers.push(property),
             PropertyKind::Liveness => {
-                self.unchecked("liveness", "only properties of single states are checked", rule.span)
+                let note = "only properties of single states are; `--find` shows whether some state satisfies it";
+                self.diagnostics.push(Diagnostic::warning("`liveness` is not checked", rule.span).note(note));
             }
         }
         Ok(())
-    }
-
-    fn unchecked(&mut self, word: &str, note: &str, span: Span) {
-        self.diagnostics.push(Diagnostic::warning(format!("`{word}` is not checked"), span).note(note));
     }
 
     /// A property of an expression given apart from the model.
@@ -330,7 +330,7 @@ impl<'a> Lowerer<'a> {
     ) -> Lowered<Property> {
         self.code = Code::new();
         self.recursion_limit = RECURSION_LIMITS[1];
-        let holds = self.claim(around, expr)?;
+        let holds = self.claim(kind == IrPropertyKind::Invariant, around, expr)?;
         if self.code.writes_state {
             return Err(self.fail("a property must not change the state", expr.span));
         }
