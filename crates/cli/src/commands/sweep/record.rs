@@ -5,7 +5,7 @@
 
 use crate::csv;
 use crate::failure::Failure;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -21,18 +21,17 @@ impl Record {
     pub fn open(path: &Path, settings: &str, columns: &[&str]) -> Result<(Record, Vec<Vec<String>>), Failure> {
         let failed = |error: io::Error| unwritable(path, &error);
         let head = format!("# {settings}\n{}", csv::line(columns));
-        let bytes = match fs::read(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            other => other.map_err(failed)?,
-        };
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(Failure::usage(format!("{}: another sweep is writing to it", path.display())));
+        }
+        let mut record = Record { path: path.into(), file };
+        let bytes = fs::read(path).map_err(failed)?;
         // A sweep that was killed may have left half a line.
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let text = String::from_utf8_lossy(&bytes[..whole]);
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
-        let mut record = Record { path: path.into(), file };
-        record.file.set_len(whole as u64).map_err(failed)?;
         let Some(rest) = text.strip_prefix(&head) else {
-            let begun = head.starts_with(&*text);
+            let begun = head.as_bytes().starts_with(&bytes);
             if !begun {
                 return Err(differs(path, settings, text.lines().next().unwrap_or("")));
             }
@@ -40,6 +39,7 @@ impl Record {
             record.write(&head)?;
             return Ok((record, Vec::new()));
         };
+        record.file.set_len(whole as u64).map_err(failed)?;
         let rows = rest.lines().filter_map(csv::fields).filter(|row| row.len() == columns.len());
         Ok((record, rows.collect()))
     }
@@ -78,14 +78,17 @@ mod tests {
         let row = |a: &str, b: &str| vec![a.to_string(), b.to_string()];
         let (mut record, rows) = open("limit 6").unwrap();
         assert!(rows.is_empty());
+        assert!(open("limit 6").unwrap_err().text().contains("another sweep"));
         record.add(&row("1", "x,y")).unwrap();
         record.add(&row("2", "z")).unwrap();
+        drop(record);
         let whole = fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
             let (mut record, rows) = open("limit 6").unwrap();
             assert!(rows.len() <= 2 && rows.iter().zip([row("1", "x,y"), row("2", "z")]).all(|(a, b)| *a == b));
             record.add(&row("3", "last")).unwrap();
+            drop(record);
             let (_, again) = open("limit 6").unwrap();
             assert_eq!(again.len(), rows.len() + 1);
         }
