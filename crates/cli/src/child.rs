@@ -32,10 +32,10 @@ impl fmt::Display for NoReport {
     }
 }
 
-/// Checks `model`, without its property process, and returns the report.
+/// Checks `model`, without its property process and step by step, and returns the report.
 pub fn check<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Result<Value, NoReport> {
     let mut command = Command::new(program);
-    command.arg("check").arg(model).args(["--json", "--quiet", "--ignore-property"]);
+    command.arg("check").arg(model).args(["--json", "--quiet", "--ignore-property", "--merge", "off"]);
     command.args(arguments.iter().map(AsRef::as_ref));
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| NoReport { code: None, message: format!("cannot be started: {error}") })?;

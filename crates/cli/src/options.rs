@@ -130,6 +130,10 @@ pub struct ModelOptions {
     /// What storing a value that does not fit does [default: wrap]
     #[arg(long, value_enum)]
     pub overflow: Option<OverflowName>,
+    /// Merge local steps of a process and reset what it does not need any more: fewer states, the same verdict
+    /// [default: on when a Promela model is checked, else off]
+    #[arg(long, value_enum)]
+    pub merge: Option<SwitchName>,
     /// Leave out the property process of a model with an LTL property, instead of refusing the model
     #[arg(long)]
     pub ignore_property: bool,
@@ -151,6 +155,13 @@ pub struct ModelOptions {
     /// Murphi: visit one state of each orbit of the model's scalarsets
     #[arg(long, value_enum, default_value_t)]
     pub symmetry: SymmetryName,
+}
+
+/// Something that can be turned on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SwitchName {
+    On,
+    Off,
 }
 
 /// A Murphi dialect.

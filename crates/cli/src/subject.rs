@@ -2,8 +2,8 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName};
-use plimsoll_ir::passes::optimise;
+use crate::options::{DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName, SwitchName};
+use plimsoll_ir::passes::{optimise, reduce};
 use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, verify};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
@@ -45,6 +45,19 @@ impl Content {
             graph => graph,
         }
     }
+
+    /// Simplifies a system. If steps are to be merged, verdicts stay, but not states and positions.
+    pub fn prepared(self, merge: bool) -> Content {
+        match self.optimised() {
+            Content::System(system) if merge => Content::System(reduce(system)),
+            content => content,
+        }
+    }
+}
+
+/// Are steps to be merged, where a command does so or not unless told?
+pub fn merges(options: &ModelOptions, unless_told: bool) -> bool {
+    options.merge.map_or(unless_told, |merge| merge == SwitchName::On)
 }
 
 /// The extension of the textual intermediate representation.

@@ -43,6 +43,37 @@ fn large_models_agree_depth_first() {
     large(&["--order", "dfs", "--store", "plain", "--executor", "jit"]);
 }
 
+#[test]
+fn merged_steps_keep_verdicts_and_add_no_states() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json").display().to_string();
+    let (mut fewer, mut replayed) = (0, 0);
+    for (path, rows) in models().iter().filter(|(_, rows)| states(rows) <= LARGE) {
+        let name = path.display().to_string();
+        for row in rows {
+            let arguments = [&[name.as_str(), "--merge", "on", "--trace", &trace], &run_of(row)[..]].concat();
+            let (_, report) = report(&arguments);
+            if let Some(expected) = row.get("states").and_then(|states| states.parse::<u64>().ok()) {
+                let states = report["states"].as_u64().unwrap();
+                assert!(states <= expected, "{arguments:?}");
+                fewer += (states < expected) as u32;
+                let deadlocks = |value: &str| value != "0";
+                assert_eq!(deadlocks(&report["deadlocks"].to_string()), deadlocks(&row["deadlocks"]), "{arguments:?}");
+                continue;
+            }
+            let (wanted, found) = (row["verdict"].as_str(), report["verdict"].as_str().unwrap());
+            assert!(found == wanted || (found, wanted) == ("assertion", "invariant"), "{arguments:?}: {found}");
+            if wanted != "holds" {
+                let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+                let output = command.args(["replay", &name, &trace]).args(options_of(row)).output().unwrap();
+                assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+                replayed += 1;
+            }
+        }
+    }
+    assert!(fewer > 8 && replayed > 5, "{fewer} models have fewer states, {replayed} traces");
+}
+
 fn large(options: &[&str]) {
     let models: Vec<_> = models().into_iter().filter(|(_, rows)| states(rows) > LARGE).collect();
     assert!(!models.is_empty());
@@ -97,26 +128,30 @@ fn row(path: &Path, line: &str) -> Row {
 fn check(path: &Path, rows: &[Row], configuration: &[&str]) {
     for row in rows {
         let name = path.display().to_string();
-        let mut arguments = vec![name.as_str()];
+        let mut arguments = vec![name.as_str(), "--merge", "off"];
         arguments.extend(configuration);
-        arguments.extend(row.get("options").into_iter().flat_map(|options| options.split_whitespace()));
-        for key in ["find", "invariant"] {
-            if let Some(expression) = row.get(key) {
-                arguments.push(if key == "find" { "--find" } else { "--invariant" });
-                arguments.push(expression);
-            }
-        }
-        let counting = row.contains_key("states");
-        if counting {
-            arguments.push("--keep-going");
-        }
+        arguments.extend(run_of(row));
         let (code, report) = report(&arguments);
-        if counting {
+        if row.contains_key("states") {
             compare_counts(row, &report, &arguments);
         } else {
             compare_verdict(row, code, &report, &arguments);
         }
     }
+}
+
+fn options_of(row: &Row) -> impl Iterator<Item = &str> {
+    row.get("options").into_iter().flat_map(|options| options.split_whitespace())
+}
+
+/// The arguments of the run that a row speaks about.
+fn run_of(row: &Row) -> Vec<&str> {
+    let mut arguments: Vec<&str> = options_of(row).collect();
+    for (key, option) in [("find", "--find"), ("invariant", "--invariant")] {
+        arguments.extend(row.get(key).into_iter().flat_map(|expression| [option, expression]));
+    }
+    arguments.extend(row.contains_key("states").then_some("--keep-going"));
+    arguments
 }
 
 fn compare_counts(row: &Row, report: &Value, arguments: &[&str]) {

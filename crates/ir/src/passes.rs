@@ -2,23 +2,37 @@
 //!
 //! A pass keeps what can be observed: the values of variables, the number and order of successors, their
 //! faults and violations, and the verdicts of properties. It may drop commands that never run, so
-//! instance numbers belong to the system that is executed. Every pass leaves a verified system.
+//! instance numbers belong to the system that is executed. Every pass leaves a verified system. [`reduce`]
+//! keeps less, and says what.
 
+pub mod dead;
 mod facts;
 mod flow;
 pub mod fold;
 mod interval;
 mod leaves;
+pub mod merge;
 pub mod range;
+mod safe;
+mod sharing;
+mod stores;
 
 use crate::system::System;
 use crate::verify::verify;
 pub use interval::Interval;
 
-/// Runs all passes on a verified system.
+/// Simplifies a verified system.
 pub fn optimise(system: System) -> System {
-    let mut system = system;
-    for pass in [fold::fold, range::shrink, fold::fold] {
+    run(&[fold::fold, range::shrink, fold::fold], system)
+}
+
+/// Makes a system with fewer states from one that is optimised: see [`merge`] and [`dead`] for what is kept.
+pub fn reduce(system: System) -> System {
+    run(&[merge::merge, dead::reset_dead, fold::fold], system)
+}
+
+fn run(passes: &[fn(System) -> System], mut system: System) -> System {
+    for pass in passes {
         system = pass(system);
         if let Err(flaws) = verify(&system) {
             panic!("a pass broke the system: {}", flaws[0]);

@@ -4,7 +4,8 @@
 //! included. The same seed and size always give the same system. A system is verified, and its
 //! reachable states are at most [`Size::states`]: the domains of all variables that are ever written
 //! multiply to no more. Exclusive chains are finite, because a step that keeps the scalar non-zero moves
-//! its processes to later locations only.
+//! its processes to later locations only. In some systems processes keep their own variables to themselves
+//! and take simple steps.
 
 mod code;
 mod draw;
@@ -44,7 +45,10 @@ impl Default for Size {
 
 /// A random system that passes [`crate::verify()`].
 pub fn random_system(seed: u64, size: Size) -> System {
-    let mut build = Build { draw: Draw::new(seed), size, system: System::new(format!("random {seed}")), fixed: vec![] };
+    let mut draw = Draw::new(seed);
+    let private = draw.chance(40);
+    let (fixed, hidden) = (Vec::new(), Vec::new());
+    let mut build = Build { draw, size, system: System::new(format!("random {seed}")), fixed, private, hidden };
     build.enumerations();
     build.processes();
     build.variables();
@@ -61,6 +65,10 @@ struct Build {
     system: System,
     /// Variables that only special statements write: locations, the exclusive scalar, constant tables.
     fixed: Vec<VarId>,
+    /// Are variables of a process its own?
+    private: bool,
+    /// Variables that the code at hand does not know.
+    hidden: Vec<VarId>,
 }
 
 impl Build {
@@ -204,7 +212,14 @@ impl Build {
     }
 
     fn code(&mut self, temps: Vec<(String, Type)>) -> Code<'_> {
-        Code::new(&mut self.draw, &self.system, &self.fixed, temps)
+        Code::new(&mut self.draw, &self.system, &self.fixed, &self.hidden, temps)
+    }
+
+    /// Lets the code that follows know the variables of these processes, and those of nobody.
+    fn hide_from(&mut self, movers: &[ProcessId]) {
+        let foreign = |var: &crate::system::Var| var.owner.is_some_and(|owner| !movers.contains(&owner));
+        let all = self.system.vars.iter().enumerate().filter(|(_, var)| foreign(var));
+        self.hidden = if self.private { all.map(|(index, _)| VarId(index as u32)).collect() } else { Vec::new() };
     }
 
     /// A command with temporaries, choices and perhaps a prelude; guard and body are left to the caller.
@@ -294,6 +309,7 @@ impl Build {
             }
         }
         let fewest = if self.system.commands.is_empty() { 2 } else { 0 };
+        self.hide_from(&[]);
         for index in 0..self.draw.within(fewest, 3) {
             let command = self.frame(format!("free {index}"));
             let tail = self.release().into_iter().collect();
@@ -310,14 +326,18 @@ impl Build {
 
     /// A command of one process, or a joint step of two.
     fn moving_command(&mut self, process: ProcessId, location: u32) {
-        let mut command = self.frame(format!("P{} at {location}", process.0));
-        command.at.push((process, location));
         let count = self.system.processes.len() as u64;
+        let simple = self.private && self.draw.chance(60);
         let partner = ProcessId(self.draw.below(count) as u32);
-        if partner != process && self.draw.chance(25) {
+        let mut at = vec![(process, location)];
+        if partner != process && !simple && self.draw.chance(25) {
             let locations = self.system.processes[partner.index()].locations.len() as u64;
-            command.at.push((partner, self.draw.below(locations) as u32));
+            at.push((partner, self.draw.below(locations) as u32));
         }
+        self.hide_from(&at.iter().map(|&(mover, _)| mover).collect::<Vec<_>>());
+        let label = format!("P{} at {location}", process.0);
+        let mut command = if simple { Command::new(label) } else { self.frame(label) };
+        command.at = at;
         let mut tail = Vec::new();
         let mut forward = true;
         for &(process, location) in &command.at {
@@ -340,8 +360,18 @@ impl Build {
             let holder = |value: i64| Expr::equal(Expr::read(exclusive), Expr::Const(value));
             command.guard = Expr::any([holder(0), holder(process.0 as i64 + 1)]);
         }
-        let command = self.fill(command, tail);
+        let command = if simple { self.simple(command, tail) } else { self.fill(command, tail) };
         self.system.commands.push(command);
+        self.hidden.clear();
+    }
+
+    /// Gives a command a body that cannot go wrong.
+    fn simple(&mut self, mut command: Command, tail: Vec<Stmt>) -> Command {
+        let count = self.draw.below(3);
+        let mut code = self.code(Vec::new());
+        command.body = (0..count).filter_map(|_| code.simple_assignment()).collect();
+        command.body.extend(tail);
+        command
     }
 
     fn release(&self) -> Option<Stmt> {
@@ -349,6 +379,9 @@ impl Build {
     }
 
     fn properties(&mut self) {
+        if self.draw.chance(30) {
+            self.hidden.clear();
+        }
         for index in 0..self.draw.below(4) {
             let kind = if self.draw.chance(60) { PropertyKind::Invariant } else { PropertyKind::Goal };
             let mut temps = Vec::new();

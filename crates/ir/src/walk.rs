@@ -1,8 +1,8 @@
-//! Walks over expressions and statements that report which places are touched.
+//! Walks over expressions and statements that report which places are touched, or change them.
 //!
 //! Recursion is as deep as the code is nested, which `verify` bounds.
 
-use crate::expr::{Expr, Place, Stmt};
+use crate::expr::{Access, Expr, Place, Stmt};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
@@ -58,6 +58,58 @@ fn place_touched<'a>(touch: Touch, place: &'a Place, visit: &mut impl FnMut(Touc
         expr_places(index, visit);
     }
     visit(touch, place);
+}
+
+/// Reports every place of `expr`, to be changed; those inside indices come first.
+pub fn change_expr_places(expr: &mut Expr, change: &mut impl FnMut(&mut Place)) {
+    match expr {
+        Expr::Const(_) => {}
+        Expr::Read(place) => change_place(place, change),
+        Expr::Unary(_, value) | Expr::Wrap { value, .. } => change_expr_places(value, change),
+        Expr::Binary(_, left, right) => {
+            change_expr_places(left, change);
+            change_expr_places(right, change);
+        }
+        Expr::Select(condition, then, otherwise) => {
+            change_expr_places(condition, change);
+            change_expr_places(then, change);
+            change_expr_places(otherwise, change);
+        }
+    }
+}
+
+/// Reports every place of `stmts`, to be changed.
+pub fn change_stmt_places(stmts: &mut [Stmt], change: &mut impl FnMut(&mut Place)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Assign { to, value, .. } => {
+                change_expr_places(value, change);
+                change_place(to, change);
+            }
+            Stmt::Copy { to, from } => {
+                change_place(from, change);
+                change_place(to, change);
+            }
+            Stmt::Reset(place) => change_place(place, change),
+            Stmt::If { condition, then, otherwise } => {
+                change_expr_places(condition, change);
+                change_stmt_places(then, change);
+                change_stmt_places(otherwise, change);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => change_stmt_places(body, change),
+            Stmt::Assert { condition, .. } => change_expr_places(condition, change),
+            Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
+        }
+    }
+}
+
+fn change_place(place: &mut Place, change: &mut impl FnMut(&mut Place)) {
+    for access in &mut place.path {
+        if let Access::Index(index) = access {
+            change_expr_places(index, change);
+        }
+    }
+    change(place);
 }
 
 #[cfg(test)]

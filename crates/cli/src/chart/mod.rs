@@ -114,6 +114,11 @@ struct Drawing<'a> {
     messages: usize,
 }
 
+/// Are two statements of one step the two sides of a rendezvous?
+fn meet(sender: &ShownAct, receiver: &ShownAct) -> bool {
+    sender.kind == "send" && receiver.kind == "receive" && sender.who != receiver.who
+}
+
 impl<'a> Drawing<'a> {
     fn lifeline(&mut self, name: &str) -> usize {
         self.names.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -123,16 +128,21 @@ impl<'a> Drawing<'a> {
     }
 
     fn add(&mut self, step: &'a ShownStep) {
-        match step.acts.as_slice() {
-            [] => {
-                let at = self.lifeline(step.process.as_deref().unwrap_or("model"));
-                self.push(step, at, &step.label, Event::Local);
+        if step.acts.is_empty() {
+            let at = self.lifeline(step.process.as_deref().unwrap_or("model"));
+            self.push(step, at, &step.label, Event::Local);
+        }
+        let mut acts = step.acts.as_slice();
+        while let Some((act, rest)) = acts.split_first() {
+            acts = rest;
+            match rest.split_first() {
+                Some((receiver, rest)) if meet(act, receiver) => {
+                    let (from, to) = (self.lifeline(&act.who), self.lifeline(&receiver.who));
+                    self.push(step, from, &act.text, Event::Meet(to));
+                    acts = rest;
+                }
+                _ => self.act(step, act),
             }
-            [sender, receiver] if sender.kind == "send" && receiver.kind == "receive" => {
-                let (from, to) = (self.lifeline(&sender.who), self.lifeline(&receiver.who));
-                self.push(step, from, &sender.text, Event::Meet(to));
-            }
-            acts => acts.iter().for_each(|act| self.act(step, act)),
         }
         if step.problem.is_some()
             && let Some(row) = self.rows.last()
@@ -254,6 +264,7 @@ mod tests {
             what: TraceEnd::Deadlock,
             property: None,
             overflow: String::new(),
+            merge: false,
             find: Vec::new(),
             invariant: Vec::new(),
             positions: Vec::new(),

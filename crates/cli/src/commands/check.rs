@@ -15,6 +15,7 @@ use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
 use crate::{chart, interrupt, machine, trail};
 use plimsoll_ir::{Property, Symmetry, System};
+use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
 use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
@@ -88,25 +89,28 @@ impl Run<'_> {
             Content::System(system) if !covers.is_empty() => Some(system.clone()),
             _ => None,
         };
-        let executor = executor(options, content.optimised(), symmetry.as_ref(), notes);
+        // A trail for SPIN tells every statement by its number.
+        let for_spin = options.trace.as_deref().is_some_and(trail::is_trail);
+        let merge = subject::merges(&options.model, language == Language::Promela.name()) && !for_spin;
+        let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
-        // Where errors are not asked for, a need for more processes must still be met before anything is counted.
-        if self.promela.is_some() && (!ask.errors || ask.keep_going) {
+        let mut health = Health::new(&plan.strategy_parts);
+        let searched = self.search(&executor, &plan, ask, &mut health);
+        // Where faults are counted only, one of them may say that there must be room for more processes.
+        if self.promela.is_some() && (!ask.errors || ask.keep_going) && searched.outcome.stats.faults > 0 {
             let errors_only = Ask { deadlocks: false, errors: true, properties: false, keep_going: false };
             let probe = self.search(&executor, &plan, errors_only, &mut Health::new(&plan.strategy_parts));
             if let Some(larger) = self.refined(&probe.outcome.verdict, &executor)? {
                 return Ok(Attempt::Refine(Box::new(larger)));
             }
         }
-        let mut health = Health::new(&plan.strategy_parts);
-        let searched = self.search(&executor, &plan, ask, &mut health);
         if let Some(larger) = self.refined(&searched.outcome.verdict, &executor)? {
             return Ok(Attempt::Refine(Box::new(larger)));
         }
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
         let view = View::new(&executor);
-        let trace = replayed(&searched.outcome.verdict, &executor, &view, options)?;
+        let trace = replayed(&searched.outcome.verdict, &executor, &view, options, merge)?;
         if let (Some(path), Some(trace)) = (&options.trace, &trace)
             && trail::is_trail(path)
         {
@@ -137,6 +141,9 @@ impl Run<'_> {
         let executor = executor.name();
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
+        if merge {
+            notes.push("local steps were merged; --merge off counts them one by one".into());
+        }
         let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes };
         Ok(Attempt::Done(Box::new(Report::new(parts))))
     }
@@ -251,6 +258,7 @@ fn replayed(
     executor: &Executor,
     view: &View,
     options: &CheckOptions,
+    merge: bool,
 ) -> Result<Option<TraceReport>, Failure> {
     let Verdict::Violated(violation) = verdict else { return Ok(None) };
     let positions = executor.concrete(&violation.trace.positions);
@@ -260,6 +268,7 @@ fn replayed(
     let origin = Origin {
         model: options.model.model.display().to_string(),
         overflow: options.model.overflow,
+        merge,
         look_for: &options.look_for,
     };
     Ok(Some(TraceReport::new(violation, &path, view, origin)))

@@ -27,7 +27,8 @@ pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
         let promela = subject.promela.take();
         let Subject { content, .. } = subject;
         let mut notes = Vec::new();
-        let executor = Executor::native(content.optimised(), machine::memory_budget(options.memory).bytes, &mut notes);
+        let content = content.prepared(subject::merges(&options.model, false));
+        let executor = Executor::native(content, machine::memory_budget(options.memory).bytes, &mut notes);
         let graph = write(options, &executor)?;
         let message = graph.wrong.as_ref().and_then(|(state, step)| executor.explain(state.as_deref(), *step));
         let larger = promela.zip(message).map(|(promela, why)| subject::larger(&promela, &why, &LookFor::default()));

@@ -17,7 +17,8 @@ const LONGEST_LIST: usize = 200;
 pub fn run(options: &InfoOptions, out: &mut Output) -> Result<u8, Failure> {
     let Subject { language, content, .. } =
         subject::load(&options.model, &LookFor::default(), ColorName::Auto.wanted(&io::stderr()))?;
-    let content = if options.unoptimised { content } else { content.optimised() };
+    let merge = subject::merges(&options.model, false);
+    let content = if options.unoptimised { content } else { content.prepared(merge) };
     let described = match content {
         Content::System(system) if options.ir => text::print(&system),
         Content::System(system) => describe(&system, language),

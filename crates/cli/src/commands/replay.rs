@@ -24,6 +24,13 @@ enum Stored {
     Trail(Trail),
 }
 
+impl Stored {
+    /// Was it found with merged steps? Trails count every statement.
+    fn merge(&self) -> bool {
+        matches!(self, Stored::Trace(trace) if trace.merge)
+    }
+}
+
 /// Runs the command. The trace is verified if it returns.
 pub fn run(options: &ReplayOptions, out: &mut Output) -> Result<u8, Failure> {
     let stored = read(options)?;
@@ -44,7 +51,8 @@ pub fn run(options: &ReplayOptions, out: &mut Output) -> Result<u8, Failure> {
         }
     };
     let view = View::new(&executor);
-    let origin = Origin { model: model.model.display().to_string(), overflow, look_for: &look_for };
+    let merge = stored.merge();
+    let origin = Origin { model: model.model.display().to_string(), overflow, merge, look_for: &look_for };
     let trace = TraceReport::new(&violation, &path, &view, origin);
     if let Some(path) = &options.draw.msc {
         chart::write(path, &trace, out)?;
@@ -79,7 +87,8 @@ fn attempt(
 ) -> Result<Attempt, Failure> {
     let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
     let promela = subject.promela.take();
-    let executor = Executor::interpreted(subject.content);
+    let content = if stored.merge() { subject.content.prepared(true) } else { subject.content };
+    let executor = Executor::interpreted(content);
     let refined = |positions: &[u32]| match &promela {
         Some(promela) => subject::refined(promela, &executor, positions, look_for),
         None => Ok(None),

@@ -33,7 +33,7 @@ enum Next {
 pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
     let color = ColorName::Auto.wanted(&io::stdout());
     let subject = subject::load(&options.model, &LookFor::default(), ColorName::Auto.wanted(&io::stderr()))?;
-    let executor = Executor::interpreted(subject.content);
+    let executor = Executor::interpreted(subject.content.prepared(subject::merges(&options.model, false)));
     let seed = options.seed.unwrap_or_else(clock);
     let mut walk = Walk {
         executor: &executor,

@@ -22,6 +22,8 @@ pub struct TraceReport {
     pub property: Option<PropertyName>,
     /// The options under which positions mean what they mean.
     pub overflow: String,
+    #[serde(default)]
+    pub merge: bool,
     pub find: Vec<String>,
     pub invariant: Vec<String>,
     /// Which initial state, then which successor of each state.
@@ -53,6 +55,8 @@ pub struct PropertyName {
 pub struct Origin<'a> {
     pub model: String,
     pub overflow: Option<OverflowName>,
+    /// Were local steps merged?
+    pub merge: bool,
     pub look_for: &'a LookFor,
 }
 
@@ -71,6 +75,7 @@ impl TraceReport {
             what: TraceEnd::of(violation.what, view),
             property,
             overflow: overflow_name(origin.overflow).into(),
+            merge: origin.merge,
             find: origin.look_for.find.clone(),
             invariant: origin.look_for.invariant.clone(),
             positions: violation.trace.positions.clone(),

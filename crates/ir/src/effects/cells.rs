@@ -4,7 +4,7 @@
 //! is too much, several variables share a number. Coarser cells only make more commands dependent.
 
 use crate::expr::{Access, Expr, Place, Root};
-use crate::system::System;
+use crate::system::{System, VarId};
 use crate::types::Type;
 
 /// A variable of more scalars than this is one cell.
@@ -18,6 +18,8 @@ pub struct Cells {
     /// First cell of each variable, and whether its scalars have cells of their own.
     vars: Vec<(usize, bool)>,
     count: usize,
+    /// No two variables share a number.
+    whole: bool,
 }
 
 impl Cells {
@@ -25,6 +27,7 @@ impl Cells {
         let most = BITS_LIMIT / system.commands.len().max(1);
         let exact = Cells::numbered(system, EXACT_LIMIT);
         let mut cells = if exact.count <= most { exact } else { Cells::numbered(system, 1) };
+        cells.whole = cells.count <= most.max(64);
         cells.count = cells.count.min(most.max(64));
         cells
     }
@@ -39,12 +42,19 @@ impl Cells {
             (first, exact)
         };
         let vars = system.vars.iter().map(|var| &var.ty).map(number).collect();
-        Cells { vars, count }
+        Cells { vars, count, whole: true }
     }
 
     /// The number of different cells.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// The cells of a variable, one for each of its scalars; nothing if it has no cells of its own.
+    pub fn of_var(&self, system: &System, var: VarId) -> Option<std::ops::Range<usize>> {
+        let (first, exact) = self.vars[var.index()];
+        let end = first + system.vars[var.index()].ty.scalar_count();
+        (exact && end <= self.count && self.whole).then_some(first..end)
     }
 
     /// The empty set.
@@ -94,7 +104,7 @@ pub struct CellSet {
 }
 
 impl CellSet {
-    fn insert(&mut self, cell: usize) {
+    pub fn insert(&mut self, cell: usize) {
         self.words[cell / 64] |= 1 << (cell % 64);
     }
 
@@ -118,6 +128,12 @@ impl CellSet {
         }
     }
 
+    pub fn keep_all(&mut self, other: &CellSet) {
+        for (word, kept) in self.words.iter_mut().zip(&other.words) {
+            *word &= kept;
+        }
+    }
+
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -130,7 +146,6 @@ impl CellSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::VarId;
     use crate::types::Scalar;
 
     fn cells_of(system: &System, place: Place) -> Vec<usize> {

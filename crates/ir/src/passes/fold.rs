@@ -38,8 +38,7 @@ pub fn fold(mut system: System) -> System {
 fn fold_command(system: &System, command: &mut Command) {
     let scope = Scope { system, temps: &command.temps };
     scope.stmts(&mut command.prelude);
-    scope.expr(&mut command.guard);
-    truth_only(&mut command.guard);
+    scope.condition(&mut command.guard);
     scope.stmts(&mut command.body);
 }
 
@@ -60,9 +59,10 @@ fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::FALSE)
 }
 
-struct Scope<'a> {
-    system: &'a System,
-    temps: &'a [(String, Type)],
+/// What names in a piece of code mean.
+pub(super) struct Scope<'a> {
+    pub system: &'a System,
+    pub temps: &'a [(String, Type)],
 }
 
 impl Scope<'_> {
@@ -90,8 +90,7 @@ impl Scope<'_> {
             }
             Stmt::Reset(place) => self.place(place),
             Stmt::If { condition, then, otherwise } => {
-                self.expr(condition);
-                truth_only(condition);
+                self.condition(condition);
                 self.stmts(then);
                 self.stmts(otherwise);
                 if let Expr::Const(value) = condition {
@@ -109,8 +108,7 @@ impl Scope<'_> {
             }
             Stmt::Loop { body, .. } => self.stmts(body),
             Stmt::Assert { condition, .. } => {
-                self.expr(condition);
-                truth_only(condition);
+                self.condition(condition);
                 if *condition == Expr::TRUE {
                     return;
                 }
@@ -126,6 +124,12 @@ impl Scope<'_> {
                 self.expr(index);
             }
         }
+    }
+
+    /// Simplifies an expression of which only the truth matters.
+    pub fn condition(&self, condition: &mut Expr) {
+        self.expr(condition);
+        truth_only(condition);
     }
 
     fn expr(&self, expr: &mut Expr) {
@@ -145,8 +149,7 @@ impl Scope<'_> {
                 };
             }
             Expr::Select(condition, then, otherwise) => {
-                self.expr(condition);
-                truth_only(condition);
+                self.condition(condition);
                 self.expr(then);
                 self.expr(otherwise);
                 if let Expr::Const(value) = **condition {
@@ -223,7 +226,7 @@ impl Scope<'_> {
         }
     }
 
-    fn ty(&self, place: &Place) -> &Type {
+    pub fn ty(&self, place: &Place) -> &Type {
         let mut ty = match place.root {
             Root::Var(var) => &self.system.vars[var.index()].ty,
             Root::Temp(temp) => &self.temps[temp.index()].1,
@@ -235,7 +238,7 @@ impl Scope<'_> {
     }
 
     /// What is known about a simple value from the types alone.
-    fn interval(&self, expr: &Expr) -> Interval {
+    pub fn interval(&self, expr: &Expr) -> Interval {
         match expr {
             Expr::Const(value) => Interval::point(*value),
             Expr::Read(place) => self.ty(place).as_scalar().map_or(Interval::TOP, |scalar| Interval::stored(&scalar)),
@@ -250,7 +253,7 @@ impl Scope<'_> {
         }
     }
 
-    fn may_fault(&self, expr: &Expr) -> bool {
+    pub fn may_fault(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Const(_) => false,
             Expr::Read(place) => self.place_may_fault(place),
@@ -266,7 +269,7 @@ impl Scope<'_> {
         }
     }
 
-    fn place_may_fault(&self, place: &Place) -> bool {
+    pub fn place_may_fault(&self, place: &Place) -> bool {
         let mut ty = match place.root {
             Root::Var(var) => &self.system.vars[var.index()].ty,
             Root::Temp(temp) => &self.temps[temp.index()].1,

@@ -49,10 +49,20 @@ pub struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    pub fn new(draw: &'a mut Draw, system: &System, fixed: &[VarId], temps: Vec<(String, Type)>) -> Code<'a> {
+    /// Code that never writes the variables in `fixed` and touches none in `hidden`.
+    pub fn new(
+        draw: &'a mut Draw,
+        system: &System,
+        fixed: &[VarId],
+        hidden: &[VarId],
+        temps: Vec<(String, Type)>,
+    ) -> Code<'a> {
         let mut spots = Vec::new();
         for (index, var) in system.vars.iter().enumerate() {
             let id = VarId(index as u32);
+            if hidden.contains(&id) {
+                continue;
+            }
             add_spots(Root::Var(id), &var.ty, Vec::new(), !fixed.contains(&id), &mut spots);
         }
         for (index, (_, ty)) in temps.iter().enumerate() {
@@ -223,6 +233,19 @@ impl<'a> Code<'a> {
             5..9 => from_low(self.below(span, depth)),
             _ => self.expr(depth),
         }
+    }
+
+    /// An assignment of a value that surely fits to a whole variable, if there is one.
+    pub fn simple_assignment(&mut self) -> Option<Stmt> {
+        let spot = self.spot(|spot| spot.is_state() && spot.path.is_empty() && spot.ty.as_scalar().is_some())?;
+        let (to, scalar) = (self.place(&spot, 0), spot.ty.as_scalar()?);
+        let other = match self.simple_index(2) {
+            Expr::Const(_) => Expr::TRUE,
+            read => read,
+        };
+        let value = Expr::Select(Box::new(other), Box::new(scalar.high.into()), Box::new(scalar.low.into()));
+        let value = if self.draw.chance(50) { self.draw.pick(&[scalar.low, scalar.high]).into() } else { value };
+        Some(Stmt::Assign { to, value, narrow: Narrow::Trap })
     }
 
     /// One to three statements.
