@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use contest::{Contest, Contestant};
+use models::Model;
 use plimsoll::reference::peers::{OURS, PEERS, Tool};
 
 /// Compare this checker with others on the same models.
@@ -31,6 +32,15 @@ struct Options {
     /// Only models whose names contain one of these
     #[arg(long, value_delimiter = ',')]
     models: Vec<String>,
+    /// Compare on the models of a folder with a table of counts (see `plimsoll compare`), not on those of the repository
+    #[arg(long, value_name = "FOLDER")]
+    corpus: Option<PathBuf>,
+    /// Only corpus models with at least so many states
+    #[arg(long, default_value_t = 500_000)]
+    min_states: u64,
+    /// Only corpus models with at most so many states
+    #[arg(long, default_value_t = 10_000_000)]
+    max_states: u64,
     /// The binary to measure (default: beside this one)
     #[arg(long)]
     ours: Option<PathBuf>,
@@ -59,24 +69,19 @@ fn main() -> ExitCode {
 /// Runs everything; false if some contestants disagree about a model.
 fn run(options: &Options) -> Result<bool, String> {
     let ours = our_binary(options.ours.as_deref())?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
     let installed = installed_peers(&options.peers)?;
     let mut contests = Vec::new();
-    for model in models::list(&root, &options.models)? {
-        let mut contestants = vec![Contestant::ours(&ours, &options.options, &model.path)];
-        for tool in &installed {
-            if let Some(twin) = models::twin(&root, &model.name, tool) {
-                contestants.push(Contestant::peer(tool, &twin));
-            }
-        }
-        if contestants.len() == 1 {
+    for (model, peers) in entrants(options, &installed)? {
+        if peers.is_empty() {
             continue;
         }
+        let contestants: Vec<Contestant> =
+            std::iter::once(Contestant::ours(&ours, &options.options, &model)).chain(peers).collect();
         eprintln!("{}: {}", model.name, contestants.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", "));
         contests.push(Contest::hold(&model, contestants, options.repeats)?);
     }
     if contests.is_empty() {
-        return Err("no model has a twin for an installed peer".into());
+        return Err("no model fits an installed peer".into());
     }
     let machine = machine::describe(&installed);
     print!("{}", report::markdown(&machine, &contests));
@@ -86,6 +91,36 @@ fn run(options: &Options) -> Result<bool, String> {
         eprintln!("record: {}", path.display());
     }
     Ok(contests.iter().all(Contest::agrees))
+}
+
+/// The models with the peers that can run them.
+fn entrants(options: &Options, installed: &[&'static Tool]) -> Result<Vec<(Model, Vec<Contestant>)>, String> {
+    let Some(folder) = &options.corpus else {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
+        let with_twins = |model: Model| {
+            let twins = installed.iter().filter_map(|tool| Some((tool, models::twin(&root, &model.name, tool)?)));
+            let peers = twins.map(|(tool, twin)| Contestant::peer(tool, &twin)).collect();
+            (model, peers)
+        };
+        return Ok(models::list(&root, &options.models)?.into_iter().map(with_twins).collect());
+    };
+    let (least_states, most_states) = (options.min_states, options.max_states);
+    let wanted = models::Wanted { names: &options.models, least_states, most_states };
+    let able = |model: Model| {
+        let murphi = model.path.extension().is_some_and(|extension| extension == "m");
+        let language = if murphi { "murphi" } else { "promela" };
+        let tools = installed.iter().filter(|tool| tool.on_any_model && tool.folder == language);
+        let peers = tools.map(|tool| Contestant::peer(tool, &model.path)).filter(|peer| match peer.accepts() {
+            Ok(()) => true,
+            Err(why) => {
+                eprintln!("{} is passed over: {why}", model.name);
+                false
+            }
+        });
+        let peers = peers.collect();
+        (model, peers)
+    };
+    Ok(models::corpus(folder, &wanted)?.into_iter().map(able).collect())
 }
 
 /// The peers asked for that are installed; the others are named on stderr.

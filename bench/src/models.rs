@@ -1,16 +1,27 @@
-//! The models of the repository, the counts they expect, and their twins in other languages.
+//! The models of the repository with their twins in other languages, and models of a corpus with a table of counts.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll::reference::peers::Tool;
+use plimsoll::reference::table::{self, Truth};
 
-/// A model with what its head comment says about the size of its state space.
-#[derive(Clone, Debug)]
+/// A model with what is known about the size of its state space.
+#[derive(Clone, Debug, Default)]
 pub struct Model {
     pub name: String,
     pub path: PathBuf,
-    pub states: u64,
-    pub transitions: u64,
+    /// More arguments for our `check`.
+    pub options: Vec<String>,
+    /// States and transitions. Where nobody knows them, what we find is expected of the others.
+    pub counts: Option<(u64, u64)>,
+}
+
+/// Which models of a corpus take part.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    pub names: &'a [String],
+    pub least_states: u64,
+    pub most_states: u64,
 }
 
 /// All DVE models that hold and whose names contain one of `wanted` (all, if there is none), by name.
@@ -28,13 +39,40 @@ pub fn list(root: &Path, wanted: &[String]) -> Result<Vec<Model>, String> {
         if wanted.is_empty() || wanted.iter().any(|part| name.contains(part)) {
             let text = std::fs::read_to_string(&path).map_err(problem)?;
             if rows(&text).any(|row| row.trim() == "verdict=holds") {
-                let (states, transitions) =
-                    expected_counts(&text).ok_or_else(|| format!("the head of {name} gives no counts"))?;
-                models.push(Model { name, path, states, transitions });
+                let counts = expected_counts(&text).ok_or_else(|| format!("the head of {name} gives no counts"))?;
+                models.push(Model { name, path, counts: Some(counts), options: Vec::new() });
             }
         }
     }
     models.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(models)
+}
+
+/// Models of a corpus (see `plimsoll compare`), by their number of states. Models of unknown size take part if
+/// they are named in full. Searches go on after errors, and properties are left out, as SPIN's are.
+pub fn corpus(folder: &Path, wanted: &Wanted) -> Result<Vec<Model>, String> {
+    let table = folder.join("counts.csv");
+    let rows = table::read(&table).map_err(|why| format!("{}: {why}", table.display()))?;
+    let mut models: Vec<Model> = Vec::new();
+    for row in rows.iter().filter(|row| !row.variant.ends_with("exact")) {
+        let named = wanted.names.contains(&row.instance);
+        let counts = match &row.truth {
+            Truth::Counts(expected) if !expected.stops() => expected.states.zip(expected.transitions),
+            _ => None,
+        };
+        let fits = |(states, _)| (wanted.least_states..=wanted.most_states).contains(&states);
+        let chosen = wanted.names.is_empty() || wanted.names.iter().any(|part| row.instance.contains(part.as_str()));
+        let known = models.iter().any(|model| model.name == row.instance);
+        if known || !(named || chosen && counts.is_some_and(fits)) {
+            continue;
+        }
+        let path = table::model_file(folder, row).and_then(|path| path.canonicalize().ok());
+        let path = path.ok_or_else(|| format!("{}: no such model file", row.instance))?;
+        let mut options = row.options.clone();
+        options.extend(["--keep-going", "--ignore-property"].map(String::from));
+        models.push(Model { name: row.instance.clone(), path, options, counts });
+    }
+    models.sort_by_key(|model| model.counts);
     Ok(models)
 }
 
@@ -69,6 +107,24 @@ mod tests {
     }
 
     #[test]
+    fn a_corpus_is_chosen_by_size_and_name() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-corpus-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let table = "model,tool,options,states,rules_fired,levels,verdict,trace_len\n\
+                     a,cmurphi,-nosym,900,20,5,ok,\na,rumur,--symmetry-reduction off,900,20,,ok,\n\
+                     b,rumur,--symmetry-reduction off,,,,timeout,\nc,cmurphi,-nosym,800,20,5,ok,\nd,cmurphi,-nosym,7,9,5,ok,\n";
+        std::fs::write(folder.join("counts.csv"), table).unwrap();
+        ["a.m", "b.m", "c.m", "d.m"].iter().for_each(|name| std::fs::write(folder.join(name), "").unwrap());
+        let names = |wanted: &[&str]| {
+            let names: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+            let wanted = Wanted { names: &names, least_states: 100, most_states: 1000 };
+            corpus(&folder, &wanted).unwrap().into_iter().map(|model| model.name).collect::<String>()
+        };
+        assert_eq!((names(&[]).as_str(), names(&["b", "a"]).as_str()), ("ca", "ba"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn twins_have_the_counts_of_their_models() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
         let mut twins = 0;
@@ -76,7 +132,8 @@ mod tests {
             for (folder, extension) in [("promela", "pml"), ("murphi", "m")] {
                 let path = root.join(folder).join(&model.name).with_extension(extension);
                 let Ok(text) = std::fs::read_to_string(&path) else { continue };
-                let counts = format!("expect: states={} transitions={}", model.states, model.transitions);
+                let (states, transitions) = model.counts.unwrap();
+                let counts = format!("expect: states={states} transitions={transitions}");
                 assert!(text.contains(&counts), "{}", path.display());
                 twins += 1;
             }

@@ -12,8 +12,8 @@ use crate::measure::Cost;
 use plimsoll::reference::peers::Found;
 
 const HEAD: &str = "\
-| model | states | checker | states/s | whole s | peak MiB | B/state | faster | whole faster | smaller |
-|---|---:|---|---:|---:|---:|---:|---:|---:|---:|
+| model | states | checker | states/s | steps/s | whole s | peak MiB | peak B/state | B/state | faster | whole faster | smaller | store smaller |
+|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 /// How many times better than a peer we are; above one is in our favour.
@@ -24,6 +24,8 @@ struct Ratios {
     whole: f64,
     /// Peak resident memory.
     memory: f64,
+    /// What each says it used for stored states; peak memory of a checker that does not say.
+    store: f64,
 }
 
 pub fn markdown(machine: &Machine, contests: &[Contest]) -> String {
@@ -50,17 +52,19 @@ fn line(contest: &Contest, entry: &Entry) -> String {
     }
     let show = |value: Option<f64>, digits: usize| value.map_or("–".into(), |value| format!("{value:.digits$}"));
     let mut text = format!(
-        "{start} {} | {} | {} | {} |",
+        "{start} {} | {} | {} | {} | {} | {} |",
         show(entry.median(rate), 0),
+        show(entry.median(|run| run.found.transitions as f64 / run.search.cpu_s.max(1e-6)), 0),
         show(entry.median(whole_wall), 2),
         show(entry.median(|run| run.search.peak_bytes as f64 / 1048576.0), 0),
+        show(entry.median(|run| run.search.peak_bytes as f64 / run.found.states.max(1) as f64), 1),
         show(store_bytes_per_state(entry), 1),
     );
     match ratios(&contest.entries[0], entry) {
         Some(r) if entry.name != contest.entries[0].name => {
-            let _ = write!(text, " {:.1} | {:.1} | {:.1} |", r.search, r.whole, r.memory);
+            let _ = write!(text, " {:.1} | {:.1} | {:.1} | {:.1} |", r.search, r.whole, r.memory, r.store);
         }
-        _ => text.push_str(" | | |"),
+        _ => text.push_str(" | | | |"),
     }
     if !contest.counts_match(entry) {
         text.push_str(" **counts differ**");
@@ -77,7 +81,7 @@ fn summary(contests: &[Contest]) -> String {
         }
     }
     let mut text = String::from(
-        "\n| against | models | faster: median (least) | whole faster | smaller |\n|---|---:|---:|---:|---:|\n",
+        "\n| against | models | faster: median (least) | whole faster | smaller | store smaller |\n|---|---:|---:|---:|---:|---:|\n",
     );
     for name in names {
         let of_peer = |contest: &Contest| {
@@ -89,7 +93,7 @@ fn summary(contests: &[Contest]) -> String {
             let least = all.iter().map(value).fold(f64::INFINITY, f64::min);
             median(all.iter().map(value)).map_or("–".into(), |middle| format!("{middle:.1} ({least:.1})"))
         };
-        let cells = [cell(|r| r.search), cell(|r| r.whole), cell(|r| r.memory)];
+        let cells = [cell(|r| r.search), cell(|r| r.whole), cell(|r| r.memory), cell(|r| r.store)];
         let _ = writeln!(text, "| {name} | {} | {} |", all.len(), cells.join(" | "));
     }
     text
@@ -101,7 +105,14 @@ fn ratios(ours: &Entry, peer: &Entry) -> Option<Ratios> {
         search: of(|run| run.search.cpu_s)?,
         whole: of(whole_wall)?,
         memory: of(|run| run.search.peak_bytes as f64)?,
+        store: stored(peer)? / stored(ours)?,
     })
+}
+
+/// Bytes per state by the checker's own account, or those of the whole process.
+fn stored(entry: &Entry) -> Option<f64> {
+    let peak = |run: &Run| run.search.peak_bytes as f64 / run.found.states.max(1) as f64;
+    store_bytes_per_state(entry).or_else(|| entry.median(peak))
 }
 
 /// States per second of processor time that the search process used.
@@ -185,9 +196,12 @@ mod tests {
     #[test]
     fn ratios_stand_beside_the_peer() {
         let text = markdown(&machine(), &[contest()]);
-        assert!(text.contains("| m | 1000 | ours | 1000 | 2.00 | 1 | 8.0 | | | |\n"), "{text}");
-        assert!(text.contains("| m | 1000 | peer | 200 | 6.00 | 4 | 8.0 | 5.0 | 3.0 | 4.0 |\n"), "{text}");
-        assert!(text.contains("| peer | 1 | 5.0 (5.0) | 3.0 (3.0) | 4.0 (4.0) |\n"), "{text}");
+        assert!(text.contains("| m | 1000 | ours | 1000 | 3000 | 2.00 | 1 | 1048.6 | 8.0 | | | | |\n"), "{text}");
+        assert!(
+            text.contains("| m | 1000 | peer | 200 | 600 | 6.00 | 4 | 4194.3 | 8.0 | 5.0 | 3.0 | 4.0 | 1.0 |\n"),
+            "{text}"
+        );
+        assert!(text.contains("| peer | 1 | 5.0 (5.0) | 3.0 (3.0) | 4.0 (4.0) | 1.0 (1.0) |\n"), "{text}");
     }
 
     #[test]

@@ -119,7 +119,17 @@ mod tests {
         let read = |text: &str| Some(Found { states: text.trim().parse().ok()?, ..Found::default() });
         const PREPARE: &[&[&str]] = &[&["test", "-f", "{model}"]];
         let (version, prepare) = (&["sh"], PREPARE);
-        Tool { family: "sh", name: "sh", folder: "dve", extension: "dve", version, prepare, search, read }
+        Tool {
+            family: "sh",
+            name: "sh",
+            folder: "dve",
+            extension: "dve",
+            on_any_model: true,
+            version,
+            prepare,
+            search,
+            read,
+        }
     }
 
     #[test]
