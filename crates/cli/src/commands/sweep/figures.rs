@@ -25,7 +25,7 @@ pub struct Memory {
     pub plain: f64,
     /// The compressed store, every state held.
     pub tree: f64,
-    /// The best cache, of plain vectors and compressed; 1 and the compressed store where no cache suffices.
+    /// The leanest cache, of plain vectors and compressed; 1 and the compressed store where no cache suffices.
     pub cache: f64,
     pub both: f64,
 }
@@ -59,14 +59,23 @@ impl<'a> Figures<'a> {
         self.best_of(model, |base, cell| time_ratio(base, cell) <= self.limit)
     }
 
-    fn best_of(&self, model: &str, accepts: impl Fn(&Base, &Cell) -> bool) -> Option<&'a Cell> {
-        let fits = |(base, cell): &(&Base, &Cell)| base.model == model && cell.is_complete() && accepts(base, cell);
-        self.plain().filter(fits).map(|(_, cell)| cell).min_by_key(|cell| (cell.percent, cell.visits))
+    /// The run that takes the least memory for visited states.
+    pub fn leanest(&self, model: &str) -> Option<&'a Cell> {
+        self.complete(model).map(|(_, cell)| cell).min_by_key(|cell| (cell.store_bytes, cell.visits))
     }
 
-    /// The best cell, once more with the compressed store.
+    fn best_of(&self, model: &str, accepts: impl Fn(&Base, &Cell) -> bool) -> Option<&'a Cell> {
+        let accepted = self.complete(model).filter(|(base, cell)| accepts(base, cell));
+        accepted.map(|(_, cell)| cell).min_by_key(|cell| (cell.percent, cell.visits))
+    }
+
+    fn complete(&self, model: &str) -> impl Iterator<Item = (&'a Base, &'a Cell)> {
+        self.plain().filter(move |(base, cell)| base.model == model && cell.is_complete())
+    }
+
+    /// The leanest run, once more with the compressed store.
     pub fn compressed(&self, model: &str) -> Option<&'a Cell> {
-        let twin = Cell { store: "tree".into(), ..self.best(model)?.clone() };
+        let twin = Cell { store: "tree".into(), ..self.leanest(model)?.clone() };
         let found = self.cells.iter().find(|(_, cell)| cell.is_same_run(&twin) && cell.is_complete());
         found.map(|(_, cell)| *cell)
     }
@@ -124,7 +133,7 @@ impl<'a> Figures<'a> {
         let of = |base: &&Base| {
             let share = |bytes: u64| bytes as f64 / base.plain_bytes.max(1) as f64;
             let tree = share(base.tree_bytes);
-            let cache = self.best(&base.model).map_or(1.0, |cell| share(cell.store_bytes));
+            let cache = self.leanest(&base.model).map_or(1.0, |cell| share(cell.store_bytes));
             let both = self.compressed(&base.model).map_or(tree, |cell| share(cell.store_bytes));
             let plain = base.plain_bytes as f64 / (base.states * base.vector).max(1) as f64;
             Memory { plain, tree, cache, both }

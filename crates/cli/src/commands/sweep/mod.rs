@@ -3,7 +3,7 @@
 //! First every model is searched with all states held, which gives the number of states that sizes are shares of.
 //! Then every cell is a check in a process of its own with plain vectors, limited in **visits** (`--limit` times
 //! the states), which does not depend on the machine; a generous limit of time is only a safety net. Last, the
-//! best cell of every model is repeated with the compressed store. What is finished is in the tables at once, and
+//! leanest run of every model is repeated with the compressed store. What is finished is in the tables at once, and
 //! is not done again.
 
 mod cells;
@@ -184,13 +184,13 @@ impl Sweep<'_> {
         self.each(curves.len(), work, bases, ledger, out)
     }
 
-    /// Repeats the best cell of every model with the compressed store.
+    /// Repeats the leanest run of every model with the compressed store.
     fn combinations(&self, bases: &[Base], ledger: &mut Ledger, out: &mut Output) -> Result<(), Failure> {
         let figures = Figures::new(bases, &ledger.cells, self.options.limit as f64 / 100.0);
         let mut missing = Vec::new();
         for (base, path) in self.swept(bases) {
-            let Some(best) = figures.best(&base.model) else { continue };
-            let cell = Cell { store: "tree".into(), ..best.clone() };
+            let Some(leanest) = figures.leanest(&base.model) else { continue };
+            let cell = Cell { store: "tree".into(), ..leanest.clone() };
             if !ledger.cells.iter().any(|known| known.is_same_run(&cell) && !known.has_failed()) {
                 missing.push((base, path, cell));
             }

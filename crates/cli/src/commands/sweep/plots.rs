@@ -153,8 +153,8 @@ fn memory(figures: &Figures) -> String {
     let title = "Memory of the visited states";
     let mut chart = Chart::new(title, names, (1.0, 0.0), (memory.len() as f64, 100.0));
     chart.curve("compressed, all states held", &sorted(|memory| memory.tree));
-    chart.curve("best cache, plain vectors", &sorted(|memory| memory.cache));
-    chart.curve("best cache, compressed", &sorted(|memory| memory.both));
+    chart.curve("leanest cache, plain vectors", &sorted(|memory| memory.cache));
+    chart.curve("leanest cache, compressed", &sorted(|memory| memory.both));
     chart.svg.finish()
 }
 

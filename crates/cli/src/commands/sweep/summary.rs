@@ -96,8 +96,8 @@ fn wins(figures: &Figures, out: &mut String) {
 
 fn memory(figures: &Figures, out: &mut String) {
     out.push_str(
-        "**Memory** of the visited states relative to the store of plain vectors (both with their tables), with the best \
-         cache of each model; and relative to the vectors alone.\n\n",
+        "**Memory** of the visited states relative to the store of plain vectors (both with their tables), with the leanest \
+         run of each model that succeeds; and relative to the vectors alone.\n\n",
     );
     head(out, &["", "median", "least", "most", "median, vectors alone"].map(String::from));
     let memory = figures.memory();
@@ -144,7 +144,7 @@ fn models(figures: &Figures, out: &mut String) {
         "cache",
         "visits",
         "time",
-        "memory",
+        "least memory",
         "compressed",
     ];
     head(out, &columns.map(String::from));
@@ -164,7 +164,7 @@ fn models(figures: &Figures, out: &mut String) {
                 show(&|cell| format!("{} %", cell.percent)),
                 show(&|cell| format!("{:.2}", visit_ratio(base, cell))),
                 show(&|cell| format!("{:.1}", time_ratio(base, cell))),
-                show(&|cell| percent(cell.store_bytes)),
+                figures.leanest(&base.model).map_or("–".into(), |cell| percent(cell.store_bytes)),
                 figures.compressed(&base.model).map_or("–".into(), |cell| percent(cell.store_bytes)),
             ],
         );
