@@ -3,7 +3,7 @@
 use crate::subject::Content;
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
-use plimsoll_model::{Graph, Interp, Jit, Model, Step};
+use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Step};
 
 /// Memory that compiling takes for each operator or statement, measured.
 const COMPILE_BYTES: u64 = 1200;
@@ -117,6 +117,15 @@ impl Executor {
             Executor::OrbitsInterp(orbits) => Some(orbits.inner()),
             Executor::OrbitsJit(orbits) => Some(orbits.inner().interp()),
             Executor::Graph(_) => None,
+        }
+    }
+
+    /// The executor as a model that notes what is taken; none for graphs and for orbits.
+    pub fn covered(&self) -> Option<Covered<'_>> {
+        match self {
+            Executor::Interp(interp) => Some(Covered::new(interp.as_ref())),
+            Executor::Jit(jit) => Some(Covered::new(jit.as_ref())),
+            Executor::Graph(_) | Executor::OrbitsInterp(_) | Executor::OrbitsJit(_) => None,
         }
     }
 

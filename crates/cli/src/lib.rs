@@ -67,6 +67,7 @@ pub mod program;
 mod progress;
 pub mod reference;
 mod report;
+mod room;
 mod size;
 mod subject;
 mod svg;

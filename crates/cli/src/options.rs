@@ -304,6 +304,9 @@ pub struct CheckOptions {
     /// Write the trace of a violation to this file, for `replay`, or as FILE.trail for SPIN
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
+    /// List the statements (or transitions, or rules) that were never taken
+    #[arg(long, help_heading = "Output")]
+    pub unreached: bool,
     #[command(flatten)]
     pub draw: DrawOptions,
 }

@@ -108,6 +108,11 @@ fn what_goes_wrong_at_run_time_is_a_fault() {
         ("chan c = [1] of { byte, byte }; active proctype P() { c!1 }", "2 fields, not 1"),
         ("chan c = [0] of { byte }; active proctype P() { c?[1] }", "cannot be polled"),
         ("chan q[2] = [1] of { byte }; byte i = 2; active proctype P() { q[i]!1 }", "out of bounds"),
+        // The channel died with its process.
+        (
+            "chan g = [1] of { chan }; active proctype P() { chan q; run Q(); g?q; _nr_pr == 1; q!3 } proctype Q() { chan c = [1] of { byte }; g!c }",
+            "channel",
+        ),
     ];
     for (text, wanted) in cases {
         let found = explore(text);
@@ -148,6 +153,15 @@ fn a_never_claim_must_not_reach_its_end() {
             "byte x; chan c = [0] of { byte }; active proctype P() { c!1; x = 5 } active proctype Q() { byte y; c?y; x = 3 } never { do :: x == 0 :: x == 5 -> break od }",
             (5, 4, true),
         ),
+        // What it may ask about processes.
+        (
+            "byte x; active proctype P() { x = 1; x == 2; x = 3 } active proctype Q() { x = 2 } never { do :: pc_value(0) < 3 od }",
+            (10, 11, false),
+        ),
+        (
+            "byte x; active proctype P() { x = 1; x == 2; x = 3 } active proctype Q() { x = 2 } never { do :: enabled(0) od }",
+            (6, 5, false),
+        ),
         // With a claim, being stuck is no error.
         ("byte x; active proctype P() { x = 1; x == 2 } never { do :: x < 7 od }", (2, 2, false)),
         ("byte x; active proctype P() { x = 1; x = 2 } never { do :: assert(x < 2) od }", (4, 4, true)),
@@ -182,7 +196,7 @@ fn properties_that_cannot_be_checked_yet_are_refused_unless_ignored() {
     for part in ["ltl p { [] x == 0 }", "trace { do :: c!1 od }"] {
         let text = format!("byte x; chan c = [1] of {{ byte }}; active proctype P() {{ x = 1 }} {part}");
         let message = try_load(&text, &Options::default()).unwrap_err();
-        assert!(message.contains("not supported yet"), "{message}");
+        assert!(message.contains("not checked yet") && message.contains("--ignore-property"), "{message}");
         try_load(&text, &Options { ignore_property: true, ..Options::default() }).unwrap();
     }
 }
@@ -230,6 +244,11 @@ fn messages_name_what_is_wrong() {
         ("active proctype P() { if :: else :: else fi }", "a selection has two else"),
         ("active proctype P() { L: goto L }", "jumps go in a circle without any statement"),
         ("init { run Q() }", "there is no proctype Q"),
+        (
+            "byte x; active proctype P() { x = 1 } never { byte k; do :: x < 2 -> k = 1 od }",
+            "a never claim cannot have variables of its own, such as k",
+        ),
+        ("active proctype P() { d_step { goto L }; L: skip }", "there is no label L"),
         ("proctype Q(byte a) { skip } init { run Q() }", "proctype Q takes 1 parameters, not 0"),
         ("byte a[2]; active proctype P() { a = 1 }", "an index is missing: this is an array"),
         ("byte a; active proctype P() { a[1] = 1 }", "only an array has an index"),

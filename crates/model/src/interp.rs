@@ -16,6 +16,7 @@ use plimsoll_ir::{
 };
 
 use crate::chain::Chain;
+use crate::coverage::Plain;
 use crate::order::Order;
 use crate::{Conventions, Model, Step, Successors};
 use link::{Expr, Linker, Place, Stmt};
@@ -269,6 +270,16 @@ impl Check {
     }
 }
 
+impl Plain for Interp {
+    fn interp(&self) -> &Interp {
+        self
+    }
+
+    fn plain(&self, state: &[u32], out: &mut Successors) {
+        self.expand(&self.commands, state, out);
+    }
+}
+
 impl Model for Interp {
     fn width(&self) -> usize {
         self.layout.words()
@@ -288,10 +299,9 @@ impl Model for Interp {
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
-        let raw = |state: &[u32], out: &mut Successors| self.expand(&self.commands, state, out);
         match &self.chain {
-            Some(chain) => chain.successors(raw, state, out),
-            None => raw(state, out),
+            Some(chain) => chain.successors(|state, out| self.plain(state, out), state, out),
+            None => self.plain(state, out),
         }
     }
 

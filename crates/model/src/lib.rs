@@ -4,6 +4,7 @@
 //! [`plimsoll_ir::System`]; [`jit`] is the same, fast, and must agree successor by successor.
 
 mod chain;
+pub mod coverage;
 pub mod graph;
 pub mod interp;
 pub mod jit;
@@ -12,6 +13,7 @@ pub mod show;
 pub mod successors;
 pub mod symmetry;
 
+pub use coverage::Covered;
 pub use graph::Graph;
 pub use interp::{Explanation, Interp, Problem};
 pub use jit::Jit;

@@ -1,7 +1,7 @@
 //! `plimsoll check`: load, plan, search, replay, report.
 
 use crate::cover::{Coverage, cover};
-use crate::dispatch::{Searched, search_with};
+use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
@@ -10,7 +10,9 @@ use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::trace::Origin;
+use crate::report::unreached::Listing;
 use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
+use crate::room::{self, Watched};
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
 use crate::{chart, interrupt, machine, trail};
@@ -18,6 +20,7 @@ use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
+use plimsoll_model::{Covered, Model};
 use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
 use plimsoll_store::Budget;
 use std::io;
@@ -52,7 +55,8 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
 fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let start = Instant::now();
     let styled = options.output.color.wanted(&io::stderr());
-    let mut subject = subject::load(&options.model, &options.look_for, styled)?;
+    let subject = subject::load(&options.model, &options.look_for, styled)?;
+    let mut subject = room::walk(subject, &options.look_for)?;
     if !options.output.quiet {
         subject.warnings.iter().for_each(|warning| say(warning));
     }
@@ -89,25 +93,21 @@ impl Run<'_> {
             Content::System(system) if !covers.is_empty() => Some(system.clone()),
             _ => None,
         };
-        // A trail for SPIN tells every statement by its number.
-        let for_spin = options.trace.as_deref().is_some_and(trail::is_trail);
-        let merge = subject::merges(&options.model, language == Language::Promela.name()) && !for_spin;
+        let listing = listing(options, &content)?;
+        // A trail for SPIN, and a list of what was never taken, tell every statement by itself.
+        let one_by_one = options.unreached || options.trace.as_deref().is_some_and(trail::is_trail);
+        let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
         let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
-        let searched = self.search(&executor, &plan, ask, &mut health);
-        // Where faults are counted only, one of them may say that there must be room for more processes.
-        if self.promela.is_some() && (!ask.errors || ask.keep_going) && searched.outcome.stats.faults > 0 {
-            let errors_only = Ask { deadlocks: false, errors: true, properties: false, keep_going: false };
-            let probe = self.search(&executor, &plan, errors_only, &mut Health::new(&plan.strategy_parts));
-            if let Some(larger) = self.refined(&probe.outcome.verdict, &executor)? {
-                return Ok(Attempt::Refine(Box::new(larger)));
-            }
-        }
-        if let Some(larger) = self.refined(&searched.outcome.verdict, &executor)? {
-            return Ok(Attempt::Refine(Box::new(larger)));
-        }
+        let covered = listing.as_ref().and_then(|_| executor.covered());
+        let searched = match self.search(&executor, covered.as_ref(), &plan, ask, &mut health)? {
+            Ok(searched) => searched,
+            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
+        };
+        let unreached = listing.zip(covered).zip(executor.system());
+        let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
         let view = View::new(&executor);
         let trace = replayed(&searched.outcome.verdict, &executor, &view, options, merge)?;
@@ -144,7 +144,7 @@ impl Run<'_> {
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
-        let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes };
+        let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, unreached, notes };
         Ok(Attempt::Done(Box::new(Report::new(parts))))
     }
 
@@ -155,11 +155,55 @@ impl Run<'_> {
             let executor = executor(self.options, content, symmetry, &mut Vec::new());
             let plan = Plan::resolve(&wishes(self.options), &Facts::now(executor.model()))?;
             let mut health = Health::new(&plan.strategy_parts);
-            Ok(self.search(&executor, &plan, properties_only, &mut health).outcome.verdict)
+            let searched = self.search_by(&plan, properties_only, &mut health, |budget, control| {
+                search_with(&executor, &plan, budget, control)
+            });
+            Ok(searched.outcome.verdict)
         })
     }
 
-    fn search(&self, executor: &Executor, plan: &Plan, ask: Ask, health: &mut Health) -> Searched {
+    /// Searches, or finds that the model needs room for more processes.
+    fn search(
+        &self,
+        executor: &Executor,
+        covered: Option<&Covered>,
+        plan: &Plan,
+        ask: Ask,
+        health: &mut Health,
+    ) -> Result<Result<Searched, Subject>, Failure> {
+        let model: Option<&dyn Model> = covered.map(|covered| covered as &dyn Model);
+        // Where the search goes on after errors, a need for room must still end it, or counts are wrong.
+        let goes_on = !ask.errors || ask.keep_going;
+        let watched = self.promela.filter(|_| goes_on).and_then(|promela| {
+            let model = model.unwrap_or_else(|| executor.model());
+            Some((Watched::new(model, executor, promela)?, promela))
+        });
+        let searched = match (&watched, model) {
+            (Some((watched, _)), _) => {
+                self.search_by(plan, ask, health, |budget, control| search(watched, plan, budget, control))
+            }
+            (None, Some(model)) => {
+                self.search_by(plan, ask, health, |budget, control| search(model, plan, budget, control))
+            }
+            (None, None) => {
+                self.search_by(plan, ask, health, |budget, control| search_with(executor, plan, budget, control))
+            }
+        };
+        let request = watched.as_ref().and_then(|(watched, promela)| Some((watched.request()?, *promela)));
+        let larger = match request {
+            Some((request, promela)) => subject::larger(promela, request, &self.options.look_for)?,
+            None => self.refined(&searched.outcome.verdict, executor)?,
+        };
+        Ok(larger.map_or(Ok(searched), Err))
+    }
+
+    fn search_by(
+        &self,
+        plan: &Plan,
+        ask: Ask,
+        health: &mut Health,
+        run: impl FnOnce(&Budget, &mut Control) -> Searched,
+    ) -> Searched {
         let options = self.options;
         let deadline = options.budget.time.and_then(|time| self.start.checked_add(time));
         let limits = Limits {
@@ -179,7 +223,7 @@ impl Run<'_> {
                 }
             };
             let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
-            interrupt::while_searching(|| search_with(executor, plan, &budget, &mut control))
+            interrupt::while_searching(|| run(&budget, &mut control))
         };
         progress.clear();
         searched
@@ -193,6 +237,16 @@ impl Run<'_> {
             }
             _ => Ok(None),
         }
+    }
+}
+
+/// The statements of the model, if it was asked which are never taken.
+fn listing(options: &CheckOptions, content: &Content) -> Result<Option<Listing>, Failure> {
+    match content {
+        _ if !options.unreached => Ok(None),
+        Content::System(system) if options.model.symmetry == SymmetryName::Off => Ok(Some(Listing::of(system))),
+        Content::System(_) => Err(Failure::usage("--unreached needs every state: it cannot go with --symmetry")),
+        Content::Graph(_) => Err(Failure::usage("--unreached: a graph has no statements")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod text;
 pub mod trace;
+pub mod unreached;
 pub mod verdict;
 
 use crate::machine;
@@ -10,6 +11,7 @@ use plimsoll_search::Stats;
 use plimsoll_store::budget::Entry;
 use serde::Serialize;
 pub use trace::TraceReport;
+use unreached::Unreached;
 pub use verdict::Judgement;
 
 /// The whole report. The schema of its JSON form is `crates/cli/schema/report.schema.json`.
@@ -57,6 +59,8 @@ pub struct Report {
     pub model: ModelFacts,
     pub plan: Plan,
     pub trace: Option<TraceReport>,
+    /// What was never taken, if that was asked.
+    pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
 }
 
@@ -102,12 +106,13 @@ pub struct Parts {
     pub model: ModelFacts,
     pub plan: Plan,
     pub trace: Option<TraceReport>,
+    pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
 }
 
 impl Report {
     pub fn new(parts: Parts) -> Report {
-        let Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, notes } = parts;
+        let Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, unreached, notes } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
         let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
         Report {
@@ -143,6 +148,7 @@ impl Report {
             model,
             plan,
             trace,
+            unreached,
             notes,
         }
     }

@@ -68,6 +68,9 @@ pub fn report(report: &Report, style: Style) -> String {
         out.push('\n');
         out.push_str(&trace(found, style));
     }
+    if let Some(unreached) = &report.unreached {
+        let _ = write!(out, "\n{}", super::unreached::show(unreached, &report.model.file, report.complete));
+    }
     out.push('\n');
     numbers(report, &mut out);
     out.push('\n');

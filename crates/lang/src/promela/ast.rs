@@ -211,6 +211,12 @@ pub enum Expr {
     /// `_last`
     Last,
     Timeout,
+    /// `np_`
+    NoProgress,
+    /// `enabled(pid)`
+    Enabled(Box<Expr>),
+    /// `pc_value(pid)`
+    PlaceOf(Box<Expr>),
     Unary(UnOp, Box<Expr>),
     Binary(BinOp, Box<Expr>, Box<Expr>),
     /// A chain of `&&` or of `||`.
@@ -254,7 +260,7 @@ impl Expr {
         visit(self);
         match self {
             Expr::Read(place) | Expr::Probe(_, place) => place.walk(visit),
-            Expr::Unary(_, value) => value.walk(visit),
+            Expr::Unary(_, value) | Expr::Enabled(value) | Expr::PlaceOf(value) => value.walk(visit),
             Expr::Binary(_, left, right) => {
                 left.walk(visit);
                 right.walk(visit);
@@ -273,7 +279,7 @@ impl Expr {
             Expr::AtLabel(remote) | Expr::RemoteVariable(remote) => {
                 remote.pid.iter().chain(&remote.index).for_each(|part| part.walk(visit));
             }
-            Expr::Number(_) | Expr::Pid | Expr::ProcessCount | Expr::Last | Expr::Timeout => {}
+            Expr::Number(_) | Expr::Pid | Expr::ProcessCount | Expr::Last | Expr::Timeout | Expr::NoProgress => {}
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Location<'a> {
     /// May the process stay here for ever?
     pub end: bool,
     pub name: String,
+    /// SPIN's number of the place.
+    pub number: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -147,7 +149,7 @@ impl<'a> Builder<'a> {
                 None => site.line.to_string(),
             },
         };
-        Location { transitions, end, name }
+        Location { transitions, end, name, number: self.elements.get(id).number }
     }
 
     /// The transitions of all escapes that may interrupt one of `leaves`, outer escapes first.

@@ -13,6 +13,7 @@ mod dstep;
 mod effect;
 mod points;
 mod queue;
+mod reflect;
 mod rendezvous;
 mod storage;
 mod transition;

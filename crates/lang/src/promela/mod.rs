@@ -56,16 +56,20 @@ pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promel
 
 /// Says what cannot be checked, rather than leave it out in silence.
 fn refuse_liveness(program: &ast::Program, diagnostics: &mut Diagnostics) {
-    let ignore = "the model can be checked without it if properties are ignored";
+    let ignore = "safety can be checked without it: --ignore-property leaves it out";
     for (name, site) in &program.ltl {
-        let message = format!("ltl formula {name}: liveness is not supported yet");
+        let message = format!("ltl formula {name}: liveness is not checked yet");
         diagnostics.push(Diagnostic::error(message.replace("  ", " "), site.span).note(ignore));
     }
     for site in &program.traces {
-        let message = "trace and notrace assertions are not supported yet";
+        let message = "trace and notrace assertions are not checked yet";
         diagnostics.push(Diagnostic::error(message, site.span).note(ignore));
     }
     let Some(never) = &program.never else { return };
+    if let Some(local) = never.locals.first() {
+        let message = format!("a never claim cannot have variables of its own, such as {}", local.name);
+        diagnostics.push(Diagnostic::error(message, local.site.span).note("declare it outside the claim"));
+    }
     let mut accepts = false;
     ast::walk_statements(&never.body, &mut |stmt| {
         accepts |= stmt.labels.iter().any(|label| label.name.starts_with("accept"));
@@ -98,6 +102,11 @@ impl Promela {
     /// How SPIN numbers the statements of the never claim, if there is one.
     pub fn claim_numbers(&self) -> Option<ClaimNumbers> {
         lower::claim_numbers(&self.program, &self.config)
+    }
+
+    /// May a run ask for processes that the model is not prepared for?
+    pub fn may_need_room(&self) -> bool {
+        self.config.may_grow(&self.program)
     }
 
     /// If a fault says that a process has no place to live, the same model with room for it.

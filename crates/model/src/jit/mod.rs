@@ -16,6 +16,7 @@ mod stmt;
 use plimsoll_ir::System;
 
 use crate::chain::Chain;
+use crate::coverage::Plain;
 use crate::{Conventions, Interp, Model, Step, Successors};
 use compile::{Compiler, Effort, Native, Part};
 
@@ -93,6 +94,16 @@ impl Jit {
             }
         }
         out.commit(count);
+    }
+}
+
+impl Plain for Jit {
+    fn interp(&self) -> &Interp {
+        &self.interp
+    }
+
+    fn plain(&self, state: &[u32], out: &mut Successors) {
+        self.expand(state, out);
     }
 }
 

@@ -272,7 +272,29 @@ impl Lowering<'_> {
             return Targets { bad: list.is_none().then_some(Expr::TRUE), list: list.into_iter().collect() };
         }
         let id = draft.keep(id);
-        self.dynamic_targets(id, &set)
+        let stale = self.stale(&id, &set, frame);
+        let mut targets = self.dynamic_targets(id, &set);
+        if !stale.is_empty() {
+            targets.bad = Some(Expr::any(targets.bad.into_iter().chain(stale)));
+        }
+        targets
+    }
+
+    /// Conditions saying that the channel died with its process.
+    fn stale(&self, id: &Expr, set: &Set, frame: Frame) -> Vec<Expr> {
+        let mut out = Vec::new();
+        for (slot, proctypes) in self.config.slots.iter().enumerate().filter(|(slot, _)| frame.slot != Some(*slot)) {
+            for &proctype in proctypes {
+                let own = |channel: &&Channel| {
+                    channel.tenant == Some((slot, proctype)) && set.origins.contains(&channel.origin)
+                };
+                let ids: Vec<i64> = self.channels.iter().filter(own).map(|channel| channel.id).collect();
+                if let (Some(&low), Some(&high)) = (ids.iter().min(), ids.iter().max()) {
+                    out.push(Expr::all([in_range(id, low, high), self.is_slot_free(slot)]));
+                }
+            }
+        }
+        out
     }
 
     fn dynamic_targets(&self, id: Expr, set: &Set) -> Targets {

@@ -37,9 +37,6 @@ const FRAME: Frame = Frame { slot: None, proctype: 0 };
 impl<'a> Lowering<'a> {
     pub fn add_claim(&mut self, proctype: &'a Proctype, automaton: Automaton<'a>) {
         self.site = proctype.site;
-        if !proctype.locals.is_empty() {
-            self.fail("variables of a never claim are not supported");
-        }
         let process = ProcessId(self.system.processes.len() as u32);
         let locations: Vec<String> = automaton.locations.iter().map(|location| location.name.clone()).collect();
         let location = self.system.var("never.at", Scalar::range(0, locations.len() as i64 - 1), Some(process));

@@ -43,6 +43,11 @@ impl Configuration {
         Configuration { slots }
     }
 
+    /// Does any proctype run others?
+    pub fn may_grow(&self, program: &Program) -> bool {
+        self.slots.iter().flatten().any(|&proctype| !runs(program, proctype).is_empty())
+    }
+
     /// The text of the fault that asks for more.
     pub fn request(slot: usize, name: &str) -> String {
         format!("{PREFIX}{slot}{MIDDLE}{name}")

@@ -6,8 +6,9 @@
 
 use super::value::Draft;
 use super::{Frame, Lowering};
-use crate::promela::ast::{Choose, Step, Stmt as Source, StmtKind};
-use plimsoll_ir::{Expr, Stmt};
+use crate::promela::ast::{Choose, Proctype, Step, Stmt as Source, StmtKind, walk_statements};
+use crate::promela::flow::{Action, Location, Transition, automaton};
+use plimsoll_ir::{Expr, Narrow, Scalar, Stmt, TempId};
 
 /// More rounds of a loop are taken for a loop that never ends.
 const MOST_ROUNDS: u32 = 1 << 20;
@@ -41,7 +42,70 @@ impl Lowering<'_> {
 
     /// The code of the whole sequence.
     pub fn d_step(&mut self, stmts: &[Source], frame: Frame, draft: &mut Draft) -> Vec<Stmt> {
-        self.d_sequence(stmts, false, Nesting::default(), frame, draft)
+        let mut jumps = false;
+        walk_statements(stmts, &mut |stmt| jumps |= matches!(stmt.kind, StmtKind::Goto(_)));
+        match jumps {
+            true => self.d_machine(stmts, frame, draft),
+            false => self.d_sequence(stmts, false, Nesting::default(), frame, draft),
+        }
+    }
+
+    /// A sequence with jumps: a loop that takes one statement in each round, and remembers where it is.
+    fn d_machine(&mut self, stmts: &[Source], frame: Frame, draft: &mut Draft) -> Vec<Stmt> {
+        let site = self.site;
+        let (name, locals, body) = (String::new(), Vec::new(), stmts.to_vec());
+        let proctype = Proctype { name, params: 0, locals, body, provided: None, defined: true, site, end: site };
+        let automaton = match automaton(&proctype, &[], true) {
+            Ok(automaton) => automaton,
+            Err(mut problems) => {
+                self.errors.append(&mut problems);
+                return Vec::new();
+            }
+        };
+        let at = draft.temp("d_step at", Scalar::I32);
+        let mut round = vec![Stmt::Fault(BLOCKED.into())];
+        for (number, location) in automaton.locations.iter().enumerate().rev() {
+            let then = self.d_location(location, at, frame, draft);
+            let condition = Expr::equal(Expr::read(at), Expr::Const(number as i64));
+            round = vec![Stmt::If { condition, then, otherwise: round }];
+        }
+        let start = Stmt::assign(at, automaton.start as i64, Narrow::Wrap);
+        vec![start, Stmt::Loop { limit: MOST_ROUNDS, body: round }]
+    }
+
+    /// Takes the first transition of a location that can be taken, an `else` if there is no other.
+    fn d_location(&mut self, location: &Location, at: TempId, frame: Frame, draft: &mut Draft) -> Vec<Stmt> {
+        let is_else = |transition: &&Transition| matches!(transition.action, Action::Else);
+        let (last, first): (Vec<_>, Vec<_>) = location.transitions.iter().partition(is_else);
+        let mut out = vec![Stmt::Fault(BLOCKED.into())];
+        for transition in first.into_iter().chain(last).rev() {
+            self.site = transition.site;
+            let (condition, mut then) = match transition.action {
+                Action::Jump | Action::Else => (Expr::TRUE, Vec::new()),
+                Action::Die => (Expr::TRUE, vec![Stmt::Break(0)]),
+                Action::DStep(stmts) => {
+                    let condition = self.can_begin(stmts, frame, draft);
+                    (condition, self.d_step(stmts, frame, draft))
+                }
+                Action::Step(step) => {
+                    let condition = self.enabled(step, frame, draft);
+                    (condition, Vec::new())
+                }
+            };
+            let code = draft.take_code();
+            if let Action::Step(step) = transition.action {
+                then = self.d_simple(step, transition.text, true, frame, draft);
+            }
+            if let Some(target) = transition.target {
+                then.push(Stmt::assign(at, target as i64, Narrow::Wrap));
+            }
+            let choice = match condition {
+                Expr::Const(1) => then,
+                condition => vec![Stmt::If { condition, then, otherwise: out }],
+            };
+            out = code.into_iter().chain(choice).collect();
+        }
+        out
     }
 
     /// `begun` says that the first statement is known to be enabled.
@@ -69,8 +133,8 @@ impl Lowering<'_> {
                     Some(innermost) => out.push(Stmt::Break(nesting.depth - innermost - 1)),
                     None => self.fail("break leads out of d_step"),
                 },
-                StmtKind::Goto(_) => self.fail("goto within d_step is not supported"),
-                StmtKind::Else => {}
+                // Sequences with jumps go another way.
+                StmtKind::Goto(_) | StmtKind::Else => {}
             }
         }
         out

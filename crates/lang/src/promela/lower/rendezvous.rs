@@ -142,8 +142,24 @@ impl<'a> Lowering<'a> {
             }
         }
         body.extend(self.d_step(receiver.then, other, draft));
+        for earlier in self.escapes_before(&receiver) {
+            if let Some(meeting) = self.meeting(channel, args, frame, earlier, family, draft) {
+                prelude.extend(meeting.prelude);
+                guard.push(Expr::negate(meeting.guard));
+            }
+        }
         guard.retain(|term| *term != Expr::TRUE);
         Some(Meeting { receiver, guard: balanced(BinOp::And, guard), prelude, body })
+    }
+
+    /// Receives of the same process that come first, because they belong to an escape.
+    fn escapes_before(&self, receiver: &Receiver<'a>) -> Vec<Receiver<'a>> {
+        let own = self.receiver_transition(receiver).escape;
+        let comes_first = |other: &&Receiver<'a>| {
+            let escape = self.receiver_transition(other).escape;
+            other.spot == receiver.spot && other.transition < receiver.transition && escape.is_some() && escape != own
+        };
+        self.receivers.iter().filter(comes_first).copied().collect()
     }
 
     /// Can the send meet a receiver now?

@@ -50,7 +50,7 @@ impl<'a> Lowering<'a> {
         self.system.sort_commands();
     }
 
-    fn transition(&self, spot: Spot, index: usize) -> Transition<'a> {
+    pub fn transition(&self, spot: Spot, index: usize) -> Transition<'a> {
         self.automata[spot.proctype].locations[spot.location].transitions[index].clone()
     }
 
@@ -223,7 +223,7 @@ impl<'a> Lowering<'a> {
         out
     }
 
-    fn is_enabled(&mut self, spot: Spot, index: usize, transition: &Transition<'a>, draft: &mut Draft) -> Expr {
+    pub fn is_enabled(&mut self, spot: Spot, index: usize, transition: &Transition<'a>, draft: &mut Draft) -> Expr {
         let frame = spot.frame();
         match transition.action {
             Action::Jump => Expr::TRUE,

@@ -152,6 +152,9 @@ impl Lowering<'_> {
                 None => Value::constant(0),
             },
             Source::Timeout => Value::constant(draft.timeout as i64),
+            Source::NoProgress => self.no_progress(),
+            Source::Enabled(pid) => self.is_process_enabled(pid, frame, draft),
+            Source::PlaceOf(pid) => self.place_number(pid, frame, draft),
             Source::Unary(op, value) => {
                 let value = self.value(value, frame, draft);
                 unary(*op, value)

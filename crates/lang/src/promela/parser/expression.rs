@@ -83,7 +83,18 @@ impl Parser<'_> {
             "empty" => self.probe(Probe::Empty),
             "nempty" => self.probe(Probe::NotEmpty),
             "run" => self.run(),
-            "np_" | "enabled" | "pc_value" | "get_priority" | "_priority" => {
+            "np_" => {
+                self.advance();
+                Ok(Expr::NoProgress)
+            }
+            "enabled" | "pc_value" => {
+                self.advance();
+                self.expect("(")?;
+                let pid = Box::new(self.expression()?);
+                self.expect(")")?;
+                Ok(if token.is("enabled") { Expr::Enabled(pid) } else { Expr::PlaceOf(pid) })
+            }
+            "get_priority" | "_priority" => {
                 self.error(format!("{} is not supported", token.text), token.site);
                 Err(Bad)
             }

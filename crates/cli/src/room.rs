@@ -1,0 +1,135 @@
+//! Room for processes: a Promela model is prepared for some processes under some numbers, and a step that needs
+//! others is a fault that [`Promela::refine`] understands.
+//!
+//! [`walk`] finds most of what is missing before anything is compiled, by walking at random; a search then only
+//! meets what the walks missed. [`Watched`] is for searches that go on after faults: it ends them at such a fault.
+
+use crate::executor::Executor;
+use crate::failure::Failure;
+use crate::options::LookFor;
+use crate::subject::{self, Content, Subject};
+use plimsoll_lang::promela::Promela;
+use plimsoll_model::{Conventions, Interp, Model, Step, Successors};
+use std::sync::OnceLock;
+
+/// Walks, and steps of each, that must find nothing missing.
+const WALKS: u64 = 24;
+const STEPS: usize = 150;
+
+/// The subject with room for all processes that random walks need.
+pub fn walk(mut subject: Subject, look_for: &LookFor) -> Result<Subject, Failure> {
+    while let (Some(promela), Content::System(system)) = (&subject.promela, &subject.content) {
+        if !promela.may_need_room() {
+            break;
+        }
+        let Some(request) = missing(&Interp::new(system.clone()), promela) else { break };
+        match subject::larger(promela, &request, look_for)? {
+            Some(larger) => subject = Subject { warnings: subject.warnings, ..larger },
+            None => break,
+        }
+    }
+    Ok(subject)
+}
+
+/// The first request that random walks meet. The walks are the same every time.
+fn missing(interp: &Interp, promela: &Promela) -> Option<String> {
+    let mut out = Successors::new(interp.width());
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..WALKS {
+        out.clear();
+        interp.initial(&mut out);
+        for _ in 0..STEPS {
+            // A linear congruential generator (Knuth); its high bits are good enough to choose by.
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let sound = out.iter().filter(|(_, step)| !step.is_fault()).count() as u64;
+            let choice = ((random >> 33) * sound) >> 31;
+            let Some((state, _)) = out.iter().filter(|(_, step)| !step.is_fault()).nth(choice as usize) else { break };
+            let state = state.to_vec();
+            out.clear();
+            interp.successors(&state, &mut out);
+            if let Some(request) = request_in(&out, 0, &state, interp, promela) {
+                return Some(request);
+            }
+        }
+    }
+    None
+}
+
+/// The message of a step in `out` from `first` on that goes wrong because it needs more room.
+fn request_in(out: &Successors, first: usize, state: &[u32], interp: &Interp, promela: &Promela) -> Option<String> {
+    let faults = out.steps()[first..].iter().map(|&step| Step(step)).filter(|step| step.is_fault());
+    let mut messages = faults.filter_map(|step| interp.explain(state, step)).map(|explanation| explanation.message);
+    messages.find(|message| promela.refine(message).is_some())
+}
+
+/// A model that has no more successors once a process had no room.
+pub struct Watched<'a> {
+    inner: &'a dyn Model,
+    interp: &'a Interp,
+    promela: &'a Promela,
+    request: OnceLock<String>,
+}
+
+impl<'a> Watched<'a> {
+    /// `inner` is the executor, or a model around it.
+    pub fn new(inner: &'a dyn Model, executor: &'a Executor, promela: &'a Promela) -> Option<Watched<'a>> {
+        Some(Watched { inner, interp: executor.interp()?, promela, request: OnceLock::new() })
+    }
+
+    /// What was missing, if anything.
+    pub fn request(&self) -> Option<&str> {
+        self.request.get().map(String::as_str)
+    }
+}
+
+impl Model for Watched<'_> {
+    fn width(&self) -> usize {
+        self.inner.width()
+    }
+
+    fn most_successors(&self) -> usize {
+        self.inner.most_successors()
+    }
+
+    fn initial(&self, out: &mut Successors) {
+        self.inner.initial(out);
+    }
+
+    fn successors(&self, state: &[u32], out: &mut Successors) {
+        if self.request.get().is_some() {
+            return;
+        }
+        let first = out.len();
+        self.inner.successors(state, out);
+        if out.steps()[first..].iter().any(|&step| Step(step).is_fault())
+            && let Some(request) = request_in(out, first, state, self.interp, self.promela)
+        {
+            // One is enough; whoever comes second is answered by the next search.
+            let _ = self.request.set(request);
+        }
+    }
+
+    fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
+        self.inner.path(state, number)
+    }
+
+    fn violated(&self, state: &[u32]) -> Option<u32> {
+        self.inner.violated(state)
+    }
+
+    fn accepts_end(&self, state: &[u32]) -> bool {
+        self.inner.accepts_end(state)
+    }
+
+    fn conventions(&self) -> Conventions {
+        self.inner.conventions()
+    }
+
+    fn independent(&self, one: Step, other: Step) -> bool {
+        self.inner.independent(one, other)
+    }
+
+    fn kind(&self, step: Step) -> u8 {
+        self.inner.kind(step)
+    }
+}
