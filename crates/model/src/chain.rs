@@ -20,6 +20,7 @@ pub(crate) struct Chain {
 }
 
 /// The successors of one state on the current path, as a range of the common buffer.
+#[derive(Clone, Debug)]
 struct Level {
     first: usize,
     /// The entry that the path goes through.
@@ -27,6 +28,21 @@ struct Level {
     end: usize,
     /// Flags of the steps that led here.
     flags: u32,
+}
+
+/// What a walk along chains works with. It lives in the list of successors, so that no walk but the first allocates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scratch {
+    levels: Vec<Level>,
+    buffer: Successors,
+    /// The state whose successors are being computed.
+    from: Vec<u32>,
+}
+
+impl Scratch {
+    fn new(width: usize) -> Box<Scratch> {
+        Box::new(Scratch { buffer: Successors::new(width), ..Scratch::default() })
+    }
 }
 
 impl Chain {
@@ -37,13 +53,15 @@ impl Chain {
         if (start..out.len()).all(|index| !self.goes_on(out, index)) {
             return;
         }
-        let mut buffer = Successors::new(out.width());
-        (start..out.len()).for_each(|index| buffer.push(out.state(index), out.step(index)));
+        let mut scratch = out.scratch.take().unwrap_or_else(|| Scratch::new(out.width()));
+        scratch.buffer.clear();
+        (start..out.len()).for_each(|index| scratch.buffer.push(out.state(index), out.step(index)));
         out.truncate(start);
-        self.walk(&raw, state, buffer, |_, _, end, step| {
+        self.walk(&raw, state, &mut scratch, |_, _, end, step| {
             out.push(end, step);
             true
         });
+        out.scratch = Some(scratch);
     }
 
     /// The steps and states on the way to the `number`-th successor, which comes last.
@@ -53,11 +71,11 @@ impl Chain {
         state: &[u32],
         number: usize,
     ) -> Option<Vec<(Step, Vec<u32>)>> {
-        let mut buffer = Successors::new(state.len());
-        raw(state, &mut buffer);
+        let mut scratch = Scratch::new(state.len());
+        raw(state, &mut scratch.buffer);
         let mut found = None;
         let mut count = 0;
-        self.walk(&raw, state, buffer, |levels, buffer, end, step| {
+        self.walk(&raw, state, &mut scratch, |levels, buffer, end, step| {
             if count == number {
                 let entry = |level: &Level| (buffer.step(level.current), buffer.state(level.current).to_vec());
                 let mut path: Vec<_> = levels.iter().map(entry).collect();
@@ -76,16 +94,18 @@ impl Chain {
         !entries.step(index).is_fault() && self.scalar.load(entries.state(index)) != 0
     }
 
-    /// Visits the ends of all chains in order, depth first, until `visit` says to stop. `buffer` holds the
+    /// Visits the ends of all chains in order, depth first, until `visit` says to stop. The buffer holds the
     /// plain successors of `state`; `visit` gets the path, the buffer it points into, the end and its step.
     fn walk(
         &self,
         raw: &impl Fn(&[u32], &mut Successors),
         state: &[u32],
-        mut buffer: Successors,
+        scratch: &mut Scratch,
         mut visit: impl FnMut(&[Level], &Successors, &[u32], Step) -> bool,
     ) {
-        let mut levels = vec![Level { first: 0, current: 0, end: buffer.len(), flags: 0 }];
+        let Scratch { levels, buffer, from } = scratch;
+        levels.clear();
+        levels.push(Level { first: 0, current: 0, end: buffer.len(), flags: 0 });
         while let Some(level) = levels.last() {
             if level.current == level.end {
                 buffer.truncate(level.first);
@@ -98,22 +118,26 @@ impl Chain {
             let current = level.current;
             let flags = level.flags | buffer.step(current).0 & (Step::FAULT | Step::VIOLATION);
             let first_step = Step(buffer.step(levels[0].current).instance());
-            let mut end = buffer.state(current).to_vec();
             let mut end_flags = flags;
-            if self.goes_on(&buffer, current) {
-                if levels.len() >= DEEPEST || self.comes_back(&levels, &buffer, state) {
+            let mut stuck = false;
+            if self.goes_on(buffer, current) {
+                if levels.len() >= DEEPEST || self.comes_back(levels, buffer, state) {
                     end_flags |= Step::FAULT;
                 } else {
                     let first = buffer.len();
-                    raw(&end, &mut buffer);
+                    from.clear();
+                    from.extend_from_slice(buffer.state(current));
+                    raw(from, buffer);
                     if buffer.len() > first {
                         levels.push(Level { first, current: first, end: buffer.len(), flags });
                         continue;
                     }
-                    self.scalar.store(&mut end, 0);
+                    self.scalar.store(from, 0);
+                    stuck = true;
                 }
             }
-            if !visit(&levels, &buffer, &end, Step(first_step.0 | end_flags)) {
+            let end: &[u32] = if stuck { from.as_slice() } else { buffer.state(current) };
+            if !visit(levels, buffer, end, Step(first_step.0 | end_flags)) {
                 return;
             }
             levels.last_mut().expect("the loop holds a level").current += 1;

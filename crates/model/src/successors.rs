@@ -1,5 +1,7 @@
 //! The buffer that executors write successors into: contiguous states of fixed width, and their steps.
 
+use crate::chain::Scratch;
+
 /// What led to a successor: the number of a command instance, and whether it went wrong.
 ///
 /// Instances are numbered in order of commands, then of choices, from zero.
@@ -40,6 +42,8 @@ pub struct Successors {
     /// Always holds a whole number of states, at least `len`; what lies beyond `len` is scratch.
     states: Vec<u32>,
     steps: Vec<u32>,
+    /// Kept for walks along atomic chains.
+    pub(crate) scratch: Option<Box<Scratch>>,
 }
 
 impl Successors {
