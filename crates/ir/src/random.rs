@@ -303,7 +303,9 @@ impl Build {
                 if self.draw.chance(12) {
                     continue;
                 }
-                for _ in 0..self.draw.within(1, 3) {
+                // Chains have as many ends as there are ways through them.
+                let most = if self.system.exclusive.is_some() { 2 } else { 3 };
+                for _ in 0..self.draw.within(1, most) {
                     self.moving_command(ProcessId(process as u32), location);
                 }
             }
@@ -355,7 +357,7 @@ impl Build {
             _ => tail.extend(self.release()),
         }
         if let Some(exclusive) = self.system.exclusive
-            && self.draw.chance(70)
+            && (simple || self.draw.chance(70))
         {
             let holder = |value: i64| Expr::equal(Expr::read(exclusive), Expr::Const(value));
             command.guard = Expr::any([holder(0), holder(process.0 as i64 + 1)]);
