@@ -69,7 +69,7 @@ pub fn corpus(folder: &Path, wanted: &Wanted) -> Result<Vec<Model>, String> {
         let path = table::model_file(folder, row).and_then(|path| path.canonicalize().ok());
         let path = path.ok_or_else(|| format!("{}: no such model file", row.instance))?;
         let mut options = row.options.clone();
-        options.extend(["--keep-going", "--ignore-property"].map(String::from));
+        options.extend(["--keep-going", "--ignore-property", "--merge", "off"].map(String::from));
         models.push(Model { name: row.instance.clone(), path, options, counts });
     }
     models.sort_by_key(|model| model.counts);
