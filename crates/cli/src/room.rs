@@ -133,3 +133,46 @@ impl Model for Watched<'_> {
         self.inner.kind(step)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_lang::{Language, LoadedModel, Options, Source, Symbols, load_text};
+
+    const MODEL: &str =
+        "byte n; proctype P() { skip } init { do :: n < 9 -> run P(); n++ :: n == 9 -> break od; assert(n < 9) }";
+
+    fn promela() -> (Content, Box<Promela>) {
+        let source = Source { name: "m.pml".into(), text: MODEL.into() };
+        let loaded = load_text(source, Language::Promela, &Options::default()).unwrap();
+        let LoadedModel::System { system, symbols: Symbols::Promela(promela) } = loaded.model else { panic!() };
+        (Content::System(system), promela)
+    }
+
+    #[test]
+    fn walks_find_what_is_missing() {
+        let (Content::System(system), promela) = promela() else { panic!() };
+        let request = missing(&Interp::new(system), &promela).expect("one process is not enough");
+        let larger = promela.refine(&request).unwrap();
+        let system = larger.system().unwrap();
+        assert_eq!(system.processes.len(), 3);
+        assert!(missing(&Interp::new(system), &larger).is_some());
+    }
+
+    #[test]
+    fn a_watched_model_ends_where_room_is_missing() {
+        let (content, promela) = promela();
+        let executor = Executor::interpreted(content);
+        let watched = Watched::new(executor.model(), &executor, &promela).unwrap();
+        let mut out = Successors::new(watched.width());
+        watched.initial(&mut out);
+        let mut steps = 0;
+        let sound = |out: &Successors| Some(out.iter().find(|(_, step)| !step.is_fault())?.0.to_vec());
+        while let Some(state) = sound(&out) {
+            out.clear();
+            watched.successors(&state, &mut out);
+            steps += 1;
+        }
+        assert!(watched.request().is_some() && steps < 20, "after {steps} steps");
+    }
+}

@@ -1,139 +1,119 @@
 //! A chart as a picture.
 
 use super::{Chart, Event, Row, clipped};
+use crate::svg::{Anchor, Svg};
 use std::collections::HashMap;
-use std::fmt::Write;
 
 /// Distances in pixels.
-const COLUMN: usize = 190;
-const LINE: usize = 24;
-const TOP: usize = 76;
-const LEFT: usize = 110;
-const BOX: (usize, usize) = (120, 24);
+const COLUMN: f64 = 190.0;
+const LINE: f64 = 24.0;
+const TOP: f64 = 76.0;
+const LEFT: f64 = 110.0;
+const BOX: (f64, f64) = (124.0, 24.0);
 /// Letters that fit beside a lifeline, and on an arrow to the next.
 const LETTERS: usize = 26;
 
-const STYLE: &str = "text{font:12px ui-monospace,monospace;fill:#222}.n{fill:#888;text-anchor:end}\
-.t{font-weight:bold}.m{text-anchor:middle}.w{fill:#b00020}\
-line,path,rect,circle{stroke:#345;stroke-width:1.2;fill:none}.l{stroke-dasharray:4 4;stroke:#9ab}rect{fill:#eef3f8}\
-.d{fill:#345}.b{stroke:#2a7a3a}";
+const INK: &str = "#334455";
+const FAINT: &str = "#b8c4d0";
+const FILL: &str = "#e8eef4";
+const ALARM: &str = "#b00020";
+
+/// A place in the picture.
+type Point = (f64, f64);
 
 /// Draws the chart.
 pub fn draw(chart: &Chart) -> String {
-    let width = LEFT + COLUMN * chart.lifelines.len().max(1) + 40;
-    let height = TOP + LINE * (chart.rows.len() + 2);
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
-    );
-    let _ = writeln!(out, "<style>{STYLE}</style>");
-    let _ = writeln!(
-        out,
-        r##"<defs><marker id="a" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0,0 L8,4 L0,8 z" style="fill:#345"/></marker></defs>"##
-    );
-    let _ = writeln!(out, r#"<rect x="0" y="0" width="{width}" height="{height}" style="fill:#fff;stroke:none"/>"#);
-    words(&mut out, 12, 22, "t", &chart.title);
-    lifelines(chart, &mut out);
+    let width = LEFT + COLUMN * chart.lifelines.len().max(1) as f64 + 40.0;
+    let mut svg = Svg::new(width, y_of(chart.rows.len() + 1));
+    svg.text((12.0, 22.0), Anchor::Start, &chart.title);
+    lifelines(chart, &mut svg);
     let mut sent = HashMap::new();
     let mut step = 0;
     for (index, row) in chart.rows.iter().enumerate() {
         if row.step != step {
-            words(&mut out, 48, y_of(index) + 4, "n", &row.step.to_string());
+            svg.text((44.0, y_of(index) + 4.0), Anchor::End, &row.step.to_string());
         }
         step = row.step;
-        draw_row(row, y_of(index), &mut sent, &mut out);
+        draw_row(row, (x_of(row.at), y_of(index)), &mut sent, &mut svg);
     }
-    out.push_str("</svg>\n");
-    out
+    svg.finish()
 }
 
-fn x_of(lifeline: usize) -> usize {
-    LEFT + lifeline * COLUMN
+fn x_of(lifeline: usize) -> f64 {
+    LEFT + lifeline as f64 * COLUMN
 }
 
-fn y_of(row: usize) -> usize {
-    TOP + LINE * (row + 1)
+fn y_of(row: usize) -> f64 {
+    TOP + LINE * (row as f64 + 1.0)
 }
 
-fn lifelines(chart: &Chart, out: &mut String) {
+fn lifelines(chart: &Chart, svg: &mut Svg) {
     for (at, lifeline) in chart.lifelines.iter().enumerate() {
-        let row_of = |event: Event| chart.rows.iter().position(|row| row.at == at && row.event == event);
-        let first = row_of(Event::Birth).filter(|_| !lifeline.initial).map_or(TOP, y_of);
-        let last_death = chart.rows.iter().rposition(|row| row.at == at && row.event == Event::Death);
-        let reborn = chart.rows.iter().rposition(|row| row.at == at && row.event == Event::Birth);
-        let end = match (last_death, reborn) {
-            (Some(death), birth) if birth.is_none_or(|birth| birth < death) => y_of(death),
-            _ => y_of(chart.rows.len()),
-        };
         let x = x_of(at);
-        let _ = writeln!(out, r#"<line class="l" x1="{x}" y1="{first}" x2="{x}" y2="{end}"/>"#);
+        let mut alive = lifeline.initial.then_some(TOP);
+        for (index, row) in chart.rows.iter().enumerate().filter(|(_, row)| row.at == at) {
+            match (row.event, alive) {
+                (Event::Birth, None) => alive = Some(y_of(index)),
+                (Event::Death, Some(since)) => {
+                    svg.line((x, since), (x, y_of(index)), FAINT);
+                    alive = None;
+                }
+                _ => {}
+            }
+        }
+        if let Some(since) = alive {
+            svg.line((x, since), (x, y_of(chart.rows.len())), FAINT);
+        }
         if lifeline.initial {
-            head(out, x, TOP - BOX.1, &lifeline.name);
+            head(svg, (x, TOP - BOX.1 / 2.0), &lifeline.name);
         }
     }
 }
 
-fn head(out: &mut String, x: usize, y: usize, name: &str) {
-    let (width, height) = BOX;
-    let _ = writeln!(out, r#"<rect x="{}" y="{y}" width="{width}" height="{height}" rx="3"/>"#, x - width / 2);
-    words(out, x, y + height - 8, "m", &clipped(name, LETTERS / 2 + 3));
+fn head(svg: &mut Svg, (x, y): Point, name: &str) {
+    svg.rect((x - BOX.0 / 2.0, y - BOX.1 / 2.0), BOX, FILL);
+    svg.text((x, y + 4.0), Anchor::Middle, &clipped(name, LETTERS / 2 + 3));
 }
 
-fn draw_row(row: &Row, y: usize, sent: &mut HashMap<usize, (usize, usize)>, out: &mut String) {
-    let x = x_of(row.at);
+fn draw_row(row: &Row, (x, y): Point, sent: &mut HashMap<usize, Point>, svg: &mut Svg) {
+    let beside = (x + 9.0, y + 4.0);
+    let text = clipped(&row.text, LETTERS);
     match row.event {
-        Event::Local => {
-            dot(out, x, y);
-            words(out, x + 9, y + 4, "", &clipped(&row.text, LETTERS));
+        Event::Local | Event::Send(_) => {
+            if let Event::Send(message) = row.event {
+                sent.insert(message, (x, y));
+            }
+            svg.circle((x, y), 2.5, INK);
+            svg.text(beside, Anchor::Start, &text);
         }
         Event::Meet(to) => {
-            arrow(out, (x, y), (x_of(to), y));
-            words(out, x.midpoint(x_of(to)), y - 5, "m", &clipped(&row.text, LETTERS));
-        }
-        Event::Send(message) => {
-            sent.insert(message, (x, y));
-            dot(out, x, y);
-            words(out, x + 9, y + 4, "", &clipped(&row.text, LETTERS));
+            arrow(svg, (x, y), (x_of(to), y));
+            svg.text((x.midpoint(x_of(to)), y - 5.0), Anchor::Middle, &text);
         }
         Event::Receive(message) => {
             if let Some(&from) = sent.get(&message) {
-                arrow(out, from, (x, y));
+                arrow(svg, from, (x, y));
             }
-            words(out, x + 9, y + 4, "", &clipped(&row.text, LETTERS));
+            svg.text(beside, Anchor::Start, &text);
         }
-        Event::Birth => head(out, x, y - BOX.1 / 2, &row.text),
+        Event::Birth => head(svg, (x, y), &row.text),
         Event::Death => {
-            let _ = writeln!(out, r#"<path d="M{0},{2} L{1},{3} M{0},{3} L{1},{2}"/>"#, x - 5, x + 5, y - 5, y + 5);
+            svg.line((x - 5.0, y - 5.0), (x + 5.0, y + 5.0), INK);
+            svg.line((x - 5.0, y + 5.0), (x + 5.0, y - 5.0), INK);
         }
-        Event::Wrong => words(out, x + 9, y + 4, "w", &row.text),
-    }
-}
-
-fn dot(out: &mut String, x: usize, y: usize) {
-    let _ = writeln!(out, r#"<circle class="d" cx="{x}" cy="{y}" r="2.5"/>"#);
-}
-
-fn arrow(out: &mut String, from: (usize, usize), to: (usize, usize)) {
-    let ((x1, y1), (x2, y2)) = (from, to);
-    let _ = writeln!(out, r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" marker-end="url(#a)"/>"#);
-}
-
-fn words(out: &mut String, x: usize, y: usize, class: &str, text: &str) {
-    let _ = writeln!(out, r#"<text class="{class}" x="{x}" y="{y}">{}</text>"#, escaped(text));
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
+        Event::Wrong => {
+            svg.circle((x, y), 4.0, ALARM);
+            svg.text(beside, Anchor::Start, &row.text);
         }
     }
-    out
+}
+
+/// A line with a head at its end.
+fn arrow(svg: &mut Svg, from: Point, to: Point) {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let length = dx.hypot(dy).max(1.0);
+    let (ux, uy) = (dx / length, dy / length);
+    let wing = |side: f64| (to.0 - 9.0 * ux - side * uy, to.1 - 9.0 * uy + side * ux);
+    svg.line(from, to, INK);
+    svg.path(&[wing(4.0), to, wing(-4.0)], INK, 1.2);
 }

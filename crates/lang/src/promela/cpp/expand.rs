@@ -182,6 +182,7 @@ impl Expander {
                     args[param].clone()
                 } else {
                     budget.enter()?;
+                    budget.spend(args[param].len())?;
                     let replaced = self.replace(args[param].clone().into(), budget)?;
                     budget.depth -= 1;
                     replaced

@@ -375,7 +375,8 @@ impl<'a> Elements<'a> {
                 continue;
             }
             let (site, text) = (self.all[id].site, self.all[id].text);
-            let jump = self.element(Kind::Step(SKIP), site, text);
+            // SPIN numbers the jump anew, where it is referred to; the skip keeps the number.
+            let jump = self.unnumbered(Kind::Step(SKIP), site, text);
             // The element keeps its place and becomes the skip; the jump moves behind it.
             let element = &mut self.all[id];
             let kind = std::mem::replace(&mut element.kind, Kind::Step(SKIP));

@@ -304,7 +304,7 @@ impl<'a> Lowering<'a> {
 
 /// SPIN's numbers of the statement of a transition: from 1 in its proctype, from 0 among all.
 pub fn numbers(transition: &Transition, before: u32) -> (u32, u32) {
-    (transition.number, before + transition.number - 1)
+    (transition.number, (before + transition.number).saturating_sub(1))
 }
 
 fn text_of<'t>(transition: &'t Transition) -> &'t str {
