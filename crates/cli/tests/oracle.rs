@@ -1,0 +1,202 @@
+//! Whatever is forgotten and whatever sleeps, a search that ends has visited every state of the model, and no other.
+//!
+//! `PLIMSOLL_MODELS` names another folder than ours, `PLIMSOLL_MOST_STATES` the size above which a model is left out,
+//! and `PLIMSOLL_PART=2/16` takes every sixteenth model only.
+
+use plimsoll_ir::passes::optimise;
+use plimsoll_lang::{LoadedModel, Options, load};
+use plimsoll_model::{Conventions, Jit, Model, Step, Successors};
+use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
+use plimsoll_store::{Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+const MOST_STATES: u64 = 3_000;
+/// Visits per state after which a search is not waited for.
+const PATIENCE_PERCENT: u64 = 600;
+
+/// A model that keeps every state that is visited.
+struct Recorder<'a> {
+    model: &'a Jit,
+    visited: Mutex<Visited>,
+    /// The states that there are, if they are known: every visited state is added, and none may be new.
+    truth: Option<&'a Mutex<Visited>>,
+}
+
+struct Visited {
+    set: Chain,
+    scratch: Scratch,
+    fresh: Vec<u32>,
+}
+
+impl Visited {
+    fn new(width: usize) -> Visited {
+        let set = Chain::new(Codec::Tree, width, &Grant::unlimited()).unwrap();
+        Visited { set, scratch: Scratch::default(), fresh: Vec::new() }
+    }
+
+    fn add(&mut self, state: &[u32]) {
+        self.set.reserve(1).unwrap();
+        self.set.insert(state, &mut self.scratch, &mut self.fresh).unwrap();
+    }
+
+    fn len(&self) -> u64 {
+        self.set.usage().states
+    }
+}
+
+impl Model for Recorder<'_> {
+    fn width(&self) -> usize {
+        self.model.width()
+    }
+    fn most_successors(&self) -> usize {
+        self.model.most_successors()
+    }
+    fn initial(&self, out: &mut Successors) {
+        self.model.initial(out);
+    }
+    fn successors(&self, state: &[u32], out: &mut Successors) {
+        self.model.successors(state, out);
+    }
+    /// Searches ask this once for every state they visit.
+    fn violated(&self, state: &[u32]) -> Option<u32> {
+        self.visited.lock().unwrap().add(state);
+        if let Some(truth) = self.truth {
+            truth.lock().unwrap().add(state);
+        }
+        self.model.violated(state)
+    }
+    fn accepts_end(&self, state: &[u32]) -> bool {
+        self.model.accepts_end(state)
+    }
+    fn conventions(&self) -> Conventions {
+        self.model.conventions()
+    }
+    fn independent(&self, one: Step, other: Step) -> bool {
+        self.model.independent(one, other)
+    }
+    fn kind(&self, step: Step) -> u8 {
+        self.model.kind(step)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    BreadthFirst,
+    DepthFirst,
+    Reversed,
+    Sleeping,
+}
+
+fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited>>, most: u64) -> (Outcome, Visited) {
+    let width = model.width();
+    let recorder = Recorder { model, visited: Mutex::new(Visited::new(width)), truth };
+    let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
+    let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
+    let limits = Limits { redundancy_percent: Some(PATIENCE_PERCENT), states: Some(most), ..Limits::default() };
+    let mut control = Control { ask, limits, stop: &stop, watch: &mut watch };
+    let grant = Grant::unlimited();
+    let outcome = match way {
+        Way::BreadthFirst => {
+            let (mut queue, mut log) = (Queue::new(width, grant.clone(), None), StepLog::new(grant, None));
+            bfs(&recorder, store, &mut queue, &mut log, &mut control)
+        }
+        Way::DepthFirst | Way::Reversed => {
+            let stack = Stack::new(item_words(width, store), grant);
+            let mut stack = if way == Way::Reversed { stack.reversed() } else { stack };
+            dfs(&recorder, store, &mut stack, &mut control)
+        }
+        Way::Sleeping => {
+            let mut stack = Stack::new(Sleep::item_words(width), grant.clone());
+            let mut sleep = Sleep::new(sleep::Rule::Checked, &grant);
+            sleeping_dfs(&recorder, store, &mut stack, &mut sleep, &mut control)
+        }
+    };
+    (outcome, recorder.visited.into_inner().unwrap())
+}
+
+/// Tries every way to search `model`; returns how many forgot states and visited all of them in spite of it.
+fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
+    let exact = || Chain::new(Codec::Tree, model.width(), &Grant::unlimited()).unwrap();
+    let (outcome, truth) = search(model, Way::BreadthFirst, &mut exact(), None, most_states);
+    if !outcome.complete {
+        return None;
+    }
+    let states = truth.len();
+    let truth = Mutex::new(truth);
+    let mut forgetful = 0;
+    let mut compare = |what: String, (outcome, found): (Outcome, Visited)| {
+        if !outcome.complete {
+            assert!(outcome.stats.forgotten > 0 || outcome.stats.held == outcome.stats.capacity, "{name}, {what}");
+            return;
+        }
+        forgetful += (outcome.stats.forgotten > 0) as u32;
+        assert_eq!(found.len(), states, "{name}, {what}");
+        assert_eq!(truth.lock().unwrap().len(), states, "{name}, {what}: states that there are not");
+    };
+    for way in [Way::DepthFirst, Way::Reversed, Way::Sleeping] {
+        compare(format!("{way:?}"), search(model, way, &mut exact(), Some(&truth), u64::MAX));
+    }
+    for rule in Rule::ALL {
+        let (plain, cover) = (Spec::single(rule), Spec::cover(rule));
+        for (way, spec) in [
+            (Way::BreadthFirst, &plain),
+            (Way::BreadthFirst, &cover),
+            (Way::DepthFirst, &plain),
+            (Way::Sleeping, &plain),
+        ] {
+            for capacity in [states / 10 + 1, states / 2 + 1, states] {
+                let codec = if capacity % 2 == 0 { Codec::Tree } else { Codec::Plain };
+                let pins = way != Way::BreadthFirst || spec.cover;
+                let grant = Grant::unlimited();
+                let store = Chain::with_cache(codec, model.width(), spec, pins, capacity as usize, &grant);
+                let what = format!("{way:?} {spec} of {capacity} for {states}");
+                compare(what, search(model, way, &mut store.unwrap(), Some(&truth), u64::MAX));
+            }
+        }
+    }
+    Some(forgetful)
+}
+
+fn number_from(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// The models of a folder and the folders in it.
+fn models(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            models(&path, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| ["dve", "m", "pml", "pm"].iter().any(|name| extension == *name))
+        {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_way_to_search_visits_every_state() {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    let given = std::env::var_os("PLIMSOLL_MODELS").map(PathBuf::from);
+    let mut paths = Vec::new();
+    models(given.as_deref().unwrap_or(&ours), &mut paths);
+    paths.sort();
+    let part = std::env::var("PLIMSOLL_PART").unwrap_or("0/1".into());
+    let (first, step) = part.split_once('/').expect("a part such as 2/16");
+    let most_states = number_from("PLIMSOLL_MOST_STATES", MOST_STATES);
+    let (mut tried, mut forgetful) = (0, 0);
+    for path in paths.iter().skip(first.parse().unwrap()).step_by(step.parse().unwrap()) {
+        let Ok(loaded) = load(path, &Options { ignore_property: true, ..Options::default() }) else { continue };
+        let LoadedModel::System { system, .. } = loaded.model else { continue };
+        let Ok(jit) = Jit::new(optimise(system)) else { continue };
+        if let Some(count) = check(&path.display().to_string(), &jit, most_states) {
+            (tried, forgetful) = (tried + 1, forgetful + count);
+        }
+    }
+    println!("{tried} models, {forgetful} searches that forgot states and visited all");
+    assert!(given.is_some() || tried > 10 && forgetful > 200, "{tried} models, {forgetful} forgetful searches");
+}
