@@ -7,7 +7,7 @@ use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Conventions, Jit, Model, Step, Successors};
 use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
-use plimsoll_store::{Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
+use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +15,13 @@ use std::sync::atomic::AtomicBool;
 const MOST_STATES: u64 = 3_000;
 /// Visits per state after which a search is not waited for.
 const PATIENCE_PERCENT: u64 = 600;
+
+/// More than any of these searches needs.
+const MOST_BYTES: u64 = 4 << 30;
+
+fn grant() -> Grant {
+    Budget::new(MOST_BYTES).grant("test", MOST_BYTES)
+}
 
 /// A model that keeps every state that is visited.
 struct Recorder<'a> {
@@ -32,7 +39,7 @@ struct Visited {
 
 impl Visited {
     fn new(width: usize) -> Visited {
-        let set = Chain::new(Codec::Tree, width, &Grant::unlimited()).unwrap();
+        let set = Chain::new(Codec::Tree, width, &grant()).unwrap();
         Visited { set, scratch: Scratch::default(), fresh: Vec::new() }
     }
 
@@ -96,7 +103,7 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let limits = Limits { redundancy_percent: Some(PATIENCE_PERCENT), states: Some(most), ..Limits::default() };
     let mut control = Control { ask, limits, stop: &stop, watch: &mut watch };
-    let grant = Grant::unlimited();
+    let grant = grant();
     let outcome = match way {
         Way::BreadthFirst => {
             let (mut queue, mut log) = (Queue::new(width, grant.clone(), None), StepLog::new(grant, None));
@@ -118,7 +125,7 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
 
 /// Tries every way to search `model`; returns how many forgot states and visited all of them in spite of it.
 fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
-    let exact = || Chain::new(Codec::Tree, model.width(), &Grant::unlimited()).unwrap();
+    let exact = || Chain::new(Codec::Tree, model.width(), &grant()).unwrap();
     let (outcome, truth) = search(model, Way::BreadthFirst, &mut exact(), None, most_states);
     if !outcome.complete {
         return None;
@@ -149,8 +156,7 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
             for capacity in [states / 10 + 1, states / 2 + 1, states] {
                 let codec = if capacity % 2 == 0 { Codec::Tree } else { Codec::Plain };
                 let pins = way != Way::BreadthFirst || spec.cover;
-                let grant = Grant::unlimited();
-                let store = Chain::with_cache(codec, model.width(), spec, pins, capacity as usize, &grant);
+                let store = Chain::with_cache(codec, model.width(), spec, pins, capacity as usize, &grant());
                 let what = format!("{way:?} {spec} of {capacity} for {states}");
                 compare(what, search(model, way, &mut store.unwrap(), Some(&truth), u64::MAX));
             }
