@@ -35,7 +35,7 @@ pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, contro
     let disk = Budget::new(plan.disk_bytes);
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control),
-        Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, control),
+        Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
     };
     searched.unwrap_or_else(|why| {
         let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
@@ -53,12 +53,8 @@ fn breadth_first<M: Model + ?Sized>(
     let mut store = store(model, plan, budget)?;
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
-    let spill = |name: &str| -> Result<Option<Spill>, Why> {
-        let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
-        plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
-    };
-    let mut queue = Queue::new(model.width(), frontier, spill("frontier")?);
-    let mut log = StepLog::new(log, spill("step log")?);
+    let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
+    let mut log = StepLog::new(log, spill("step log", plan, disk)?);
     let outcome = bfs(model, &mut store, &mut queue, &mut log, control);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
@@ -67,6 +63,7 @@ fn depth_first<M: Model + ?Sized>(
     model: &M,
     plan: &Plan,
     budget: &Budget,
+    disk: &Budget,
     control: &mut Control,
 ) -> Result<Searched, Why> {
     let mut store = store(model, plan, budget)?;
@@ -74,18 +71,25 @@ fn depth_first<M: Model + ?Sized>(
         Some(_) => Sleep::item_words(model.width()),
         None => item_words(model.width(), &store),
     };
-    let mut stack = Stack::new(words, budget.grant("stack", plan.stack_bytes));
+    let stack = Stack::new(words, budget.grant("stack", plan.stack_bytes));
+    let mut stack = stack.spilling(spill("stack", plan, disk)?);
     if plan.search == Order::DfsReverse {
         stack = stack.reversed();
     }
     let outcome = match plan.strategy_parts.sleep {
         Some(rule) => {
-            let mut sleep = Sleep::new(rule, &budget.grant("sleep sets", plan.stack_bytes));
+            let mut sleep = Sleep::new(rule, &budget.grant("sleep sets", plan.pool_bytes));
             sleeping_dfs(model, &mut store, &mut stack, &mut sleep, control)
         }
         None => dfs(model, &mut store, &mut stack, control),
     };
-    Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: Vec::new() })
+    Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+}
+
+/// Room on disk for a structure, if any is allowed.
+fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
+    let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
+    plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
 }
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
@@ -94,7 +98,7 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<C
         None => Chain::new(plan.codec, model.width(), &grant),
         Some(spec) => {
             let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
-            let pins = plan.search == Order::Dfs;
+            let pins = plan.search != Order::Bfs;
             Chain::with_cache(plan.codec, model.width(), spec, pins, capacity, &grant)
         }
     };

@@ -30,6 +30,10 @@ const LEAST_SPARE_BYTES: u64 = 512 << 10;
 const JITTER_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
 const FRONTIER_SHARE: u64 = 16;
+/// And this the stack's: its cold end can wait on disk.
+const STACK_SHARE: u64 = 8;
+/// Slots that a stack needs in memory when it spills, beside its two uppermost frames.
+const STACK_SLOTS: u64 = 4;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
 const FRONTIER_CHUNKS: u64 = 4;
 
@@ -142,6 +146,12 @@ impl Facts {
         self.block().saturating_mul(per_successor)
     }
 
+    /// Bytes without which a stack cannot work.
+    fn least_stack(&self) -> u64 {
+        let frame = self.most_successors.saturating_mul((self.width + 2) * 4);
+        frame.saturating_mul(2).saturating_add(STACK_SLOTS * SLOT as u64)
+    }
+
     /// Bytes of a frontier chunk.
     fn chunk_bytes(&self) -> u64 {
         (SLOT as u64).max(self.width * 4)
@@ -201,7 +211,12 @@ impl Plan {
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {
         let pool = self.pool_bytes;
         match self.search {
-            Order::Dfs | Order::DfsReverse => self.stack_bytes = pool,
+            Order::Dfs | Order::DfsReverse if wishes.disk_bytes == 0 => self.stack_bytes = pool,
+            Order::Dfs | Order::DfsReverse => {
+                self.stack_bytes = (pool / STACK_SHARE).max(facts.least_stack());
+                self.store_bytes = pool - self.stack_bytes;
+                self.spill_dir = Some(wishes.spill_dir.clone().unwrap_or_else(std::env::temp_dir));
+            }
             Order::Bfs if wishes.disk_bytes == 0 => {
                 self.frontier_bytes = pool;
                 self.log_bytes = pool;
@@ -268,7 +283,7 @@ fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     };
     let others = match order {
         Order::Bfs => FRONTIER_CHUNKS * facts.chunk_bytes() + 2 * SLOT as u64,
-        Order::Dfs | Order::DfsReverse => facts.most_successors.saturating_mul(facts.width * 4).max(SLOT as u64),
+        Order::Dfs | Order::DfsReverse => facts.least_stack(),
     };
     store.saturating_add(others).saturating_add(LEAST_SPARE_BYTES)
 }

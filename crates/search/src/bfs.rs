@@ -12,7 +12,7 @@ use crate::control::{Control, Stats};
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Conventions, Model, Step, Successors};
-use plimsoll_store::{Block, Chain, Full, Queue, QueueError, Scratch, SpillError, StepLog};
+use plimsoll_store::{Block, Chain, Full, Queue, Scratch, SpillError, StepLog};
 
 /// Successors aimed at per block: enough to hide memory latency, few enough to stay in the caches.
 const BLOCK_SUCCESSORS: usize = 1024;
@@ -123,7 +123,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
                 let wanted = self.states_per_block().min(usize::try_from(left).unwrap_or(usize::MAX));
                 match self.queue.take(wanted, &mut parents) {
                     Ok(count) => left -= count as u64,
-                    Err(error) => return End::Out(queue_failure(error)),
+                    Err(error) => return End::Out(error.into()),
                 }
                 if let Err(why) = self.expand(&parents, level) {
                     return End::Out(why);
@@ -255,7 +255,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
                 None => (self.expanded + parent as u64, position - self.firsts[parent]),
             };
             self.log.push(from, position).map_err(log_failure)?;
-            self.queue.push(state).map_err(queue_failure)?;
+            self.queue.push(state)?;
             self.stats.states += 1;
             if let Some(property) = self.model.violated(state) {
                 self.stats.property_hits += 1;
@@ -302,23 +302,9 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
     }
 }
 
-fn queue_failure(error: QueueError) -> Why {
-    match error {
-        QueueError::Memory => Why::Memory,
-        QueueError::Disk(error) => spill_failure(error),
-    }
-}
-
 fn log_failure(error: SpillError) -> Why {
     match error {
         SpillError::Full => Why::Memory,
-        error => spill_failure(error),
-    }
-}
-
-fn spill_failure(error: SpillError) -> Why {
-    match error {
-        SpillError::Full => Why::Disk("the disk budget is used up".into()),
-        SpillError::Io(error) => Why::Disk(error.to_string()),
+        error => error.into(),
     }
 }

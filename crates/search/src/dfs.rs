@@ -11,7 +11,7 @@ use crate::sleep::{self, Rule, Sleep};
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Conventions, Model, Step, Successors};
-use plimsoll_store::{Answer, Chain, Full, Note, Place, Scratch, Stack};
+use plimsoll_store::{Answer, Chain, Note, Place, Scratch, Stack};
 
 /// States entered between two looks at limits.
 const STATES_PER_LOOK: u64 = 256;
@@ -103,12 +103,12 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         let width = self.model.width();
         let mut item = vec![0; if self.marked { Sleep::item_words(width) } else { width }];
         self.model.initial(&mut self.out);
-        self.note_flags(None);
+        self.note_flags(None)?;
         self.starts = keep_sound_starts(&mut self.out);
         self.push(Place::NOWHERE, true)?;
         while self.stack.depth() > 0 {
             if !self.stack.next(&mut item) {
-                self.leave();
+                self.leave()?;
                 continue;
             }
             self.visit(&item[..width], item.get(width).copied())?;
@@ -157,7 +157,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         if let Some(property) = self.model.violated(state) {
             self.stats.property_hits += 1;
             if self.control.ask.properties {
-                self.find(What::Property(property), None);
+                self.find(What::Property(property), None)?;
             }
         }
         if self.control.limits.depth.is_some_and(|limit| depth >= limit) {
@@ -169,23 +169,23 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         self.model.successors(state, &mut self.out);
         self.stats.transitions += self.out.len() as u64;
         if let Some(sleep) = &mut self.sleep {
-            sleep.enter(self.model, state, self.stack).map_err(|Full| Why::Memory)?;
+            sleep.enter(self.model, state, self.stack)?;
             sleep.look_at(&self.out);
         }
         if is_deadlock(self.model, state, &self.out, 0) {
             self.stats.deadlocks += 1;
             if self.control.ask.deadlocks {
-                self.find(What::Deadlock, None);
+                self.find(What::Deadlock, None)?;
             }
         }
-        self.note_flags(Some(state));
+        self.note_flags(Some(state))?;
         self.store.count_successors(place, self.out.len());
         self.push(place, false)
     }
 
     /// Looks for steps that went wrong. They keep their position and are given the state they were taken in,
     /// which is known.
-    fn note_flags(&mut self, state: Option<&[u32]>) {
+    fn note_flags(&mut self, state: Option<&[u32]>) -> Result<(), Why> {
         for position in 0..self.out.len() {
             let step = self.out.step(position);
             if step.is_plain() {
@@ -206,15 +206,16 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             }
             if self.control.ask.errors {
                 let what = if step.is_fault() { What::Fault } else { What::Assertion };
-                self.find(what, Some(position as u32));
+                self.find(what, Some(position as u32))?;
             }
         }
+        Ok(())
     }
 
     /// Puts the successors of the state at `place` on the stack, except for those that sleep.
     fn push(&mut self, place: Place, initial: bool) -> Result<(), Why> {
         if !self.marked {
-            return self.stack.push(self.out.states(), place.number()).map_err(|Full| Why::Memory);
+            return self.stack.push(self.out.states(), place.number()).map_err(Why::from);
         }
         self.items.clear();
         for (position, (successor, step)) in self.out.iter().enumerate() {
@@ -229,28 +230,29 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             self.items.extend([if initial { sleep::START } else { step.instance() }, position as u32]);
         }
         if let Some(sleep) = self.sleep.as_mut().filter(|_| !initial) {
-            sleep.push().map_err(|Full| Why::Memory)?;
+            sleep.push()?;
         }
-        self.stack.push(&self.items, place.number()).map_err(|Full| Why::Memory)
+        self.stack.push(&self.items, place.number()).map_err(Why::from)
     }
 
     /// All successors of the state on top were tried.
-    fn leave(&mut self) {
-        let place = Place::from_number(self.stack.pop());
+    fn leave(&mut self) -> Result<(), Why> {
+        let place = Place::from_number(self.stack.pop()?);
         if place != Place::NOWHERE {
             self.store.unpin(place);
         }
         if let Some(sleep) = self.sleep.as_mut().filter(|_| self.stack.depth() > 0) {
-            sleep.pop();
+            sleep.pop()?;
         }
+        Ok(())
     }
 
-    fn find(&mut self, what: What, step: Option<u32>) {
+    fn find(&mut self, what: What, step: Option<u32>) -> Result<(), Why> {
         if self.violation.is_none() {
             let word = self.model.width() + 1;
             let mut positions = match self.marked {
-                true => self.stack.path(|_, item| item[word]),
-                false => self.stack.positions(),
+                true => self.stack.path(|_, item| item[word])?,
+                false => self.stack.positions()?,
             };
             if let Some(start) = positions.first_mut() {
                 *start = self.starts[*start as usize];
@@ -258,6 +260,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             positions.extend(step);
             self.violation = Some(Violation { what, trace: Trace { positions } });
         }
+        Ok(())
     }
 
     fn verdict(&mut self, end: Result<(), Why>) -> Verdict {

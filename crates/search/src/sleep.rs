@@ -16,7 +16,7 @@
 
 use crate::swaps::{Asked, Swaps};
 use plimsoll_model::{Model, Step, Successors};
-use plimsoll_store::{Full, Grant, Stack, hash};
+use plimsoll_store::{Grant, QueueError, Stack, hash};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -73,7 +73,12 @@ impl Sleep {
     }
 
     /// Decides who sleeps at `state`, the target of the item last taken from the top frame of `stack`.
-    pub(crate) fn enter<M: Model + ?Sized>(&mut self, model: &M, state: &[u32], stack: &mut Stack) -> Result<(), Full> {
+    pub(crate) fn enter<M: Model + ?Sized>(
+        &mut self,
+        model: &M,
+        state: &[u32],
+        stack: &mut Stack,
+    ) -> Result<(), QueueError> {
         let width = state.len();
         self.asleep.clear();
         self.awake.clear();
@@ -109,14 +114,14 @@ impl Sleep {
     }
 
     /// A frame was pushed for the state that was entered.
-    pub(crate) fn push(&mut self) -> Result<(), Full> {
+    pub(crate) fn push(&mut self) -> Result<(), QueueError> {
         self.frames.push(&self.asleep, 0)
     }
 
     /// The state on top is left; the frame of initial states has none.
-    pub(crate) fn pop(&mut self) {
-        self.frames.pop();
-        self.path.pop();
+    pub(crate) fn pop(&mut self) -> Result<(), QueueError> {
+        self.frames.pop()?;
+        self.path.pop()
     }
 }
 
@@ -141,27 +146,28 @@ impl Path {
         self.counts.contains_key(&hash::words(state))
     }
 
-    fn push(&mut self, state: &[u32]) -> Result<(), Full> {
+    fn push(&mut self, state: &[u32]) -> Result<(), QueueError> {
         let hash = hash::words(state);
         let capacity = self.counts.capacity();
         if self.counts.len() == capacity && !self.grant.take((capacity as u64 + 1) * BYTES_PER_COUNTER) {
-            return Err(Full);
+            return Err(QueueError::Memory);
         }
         self.hashes.push(&[hash as u32, (hash >> 32) as u32], 0)?;
         *self.counts.entry(hash).or_default() += 1;
         Ok(())
     }
 
-    fn pop(&mut self) {
+    fn pop(&mut self) -> Result<(), QueueError> {
         let words = self.hashes.frame();
         let hash = words[0] as u64 | (words[1] as u64) << 32;
-        self.hashes.pop();
+        self.hashes.pop()?;
         if let Entry::Occupied(mut count) = self.counts.entry(hash) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
             }
         }
+        Ok(())
     }
 }
 
@@ -193,7 +199,7 @@ mod tests {
         }
         assert!(path.push(&[5, 7]).is_ok());
         assert!((0..1_000).all(|state| path.may_hold(&[state, 7]) && !path.may_hold(&[state, 8])));
-        (0..990).for_each(|_| path.pop());
+        (0..990).for_each(|_| path.pop().unwrap());
         assert_eq!((0..1_000).filter(|&state| path.may_hold(&[state, 7])).count(), 11);
     }
 }

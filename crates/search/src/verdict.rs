@@ -1,6 +1,7 @@
 //! What a search can say.
 
 use crate::control::Stats;
+use plimsoll_store::{QueueError, SpillError};
 
 /// The answer, and what was seen on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,4 +70,22 @@ pub enum Why {
     /// The store forgets so much that the search goes round in circles.
     Redundancy,
     Interrupted,
+}
+
+impl From<QueueError> for Why {
+    fn from(error: QueueError) -> Why {
+        match error {
+            QueueError::Memory => Why::Memory,
+            QueueError::Disk(error) => error.into(),
+        }
+    }
+}
+
+impl From<SpillError> for Why {
+    fn from(error: SpillError) -> Why {
+        match error {
+            SpillError::Full => Why::Disk("the disk budget is used up".into()),
+            SpillError::Io(error) => Why::Disk(error.to_string()),
+        }
+    }
 }
