@@ -16,7 +16,7 @@
 
 use crate::swaps::{Asked, Swaps};
 use plimsoll_model::{Model, Step, Successors};
-use plimsoll_store::{Grant, QueueError, Stack, hash};
+use plimsoll_store::{Grant, Shortage, Stack, hash};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -78,7 +78,7 @@ impl Sleep {
         model: &M,
         state: &[u32],
         stack: &mut Stack,
-    ) -> Result<(), QueueError> {
+    ) -> Result<(), Shortage> {
         let width = state.len();
         self.asleep.clear();
         self.awake.clear();
@@ -114,12 +114,12 @@ impl Sleep {
     }
 
     /// A frame was pushed for the state that was entered.
-    pub(crate) fn push(&mut self) -> Result<(), QueueError> {
+    pub(crate) fn push(&mut self) -> Result<(), Shortage> {
         self.frames.push(&self.asleep, 0)
     }
 
     /// The state on top is left; the frame of initial states has none.
-    pub(crate) fn pop(&mut self) -> Result<(), QueueError> {
+    pub(crate) fn pop(&mut self) -> Result<(), Shortage> {
         self.frames.pop()?;
         self.path.pop()
     }
@@ -146,18 +146,18 @@ impl Path {
         self.counts.contains_key(&hash::words(state))
     }
 
-    fn push(&mut self, state: &[u32]) -> Result<(), QueueError> {
+    fn push(&mut self, state: &[u32]) -> Result<(), Shortage> {
         let hash = hash::words(state);
         let capacity = self.counts.capacity();
         if self.counts.len() == capacity && !self.grant.take((capacity as u64 + 1) * BYTES_PER_COUNTER) {
-            return Err(QueueError::Memory);
+            return Err(Shortage::Memory);
         }
         self.hashes.push(&[hash as u32, (hash >> 32) as u32], 0)?;
         *self.counts.entry(hash).or_default() += 1;
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<(), QueueError> {
+    fn pop(&mut self) -> Result<(), Shortage> {
         let words = self.hashes.frame();
         let hash = words[0] as u64 | (words[1] as u64) << 32;
         self.hashes.pop()?;

@@ -1,7 +1,7 @@
 //! What a search can say.
 
 use crate::control::Stats;
-use plimsoll_store::{QueueError, SpillError};
+use plimsoll_store::{Shortage, SpillError};
 
 /// The answer, and what was seen on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,11 +72,11 @@ pub enum Why {
     Interrupted,
 }
 
-impl From<QueueError> for Why {
-    fn from(error: QueueError) -> Why {
+impl From<Shortage> for Why {
+    fn from(error: Shortage) -> Why {
         match error {
-            QueueError::Memory => Why::Memory,
-            QueueError::Disk(error) => error.into(),
+            Shortage::Memory => Why::Memory,
+            Shortage::Disk(error) => error.into(),
         }
     }
 }

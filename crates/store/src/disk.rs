@@ -48,6 +48,13 @@ pub enum SpillError {
     Io(io::Error),
 }
 
+/// Why a structure that may spill cannot go on.
+#[derive(Debug)]
+pub enum Shortage {
+    Memory,
+    Disk(SpillError),
+}
+
 impl Spill {
     /// A nameless temporary file in `folder`.
     pub fn in_folder(folder: &Path, grant: Grant) -> io::Result<Spill> {

@@ -16,9 +16,8 @@ pub mod tree;
 pub use budget::{Budget, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule, Spec};
 pub use chain::{Block, Chain, Codec, Scratch, Usage};
-pub use disk::{Spill, SpillError};
+pub use disk::{Shortage, Spill, SpillError};
 pub use log::StepLog;
-
-pub use queue::{Queue, QueueError};
+pub use queue::Queue;
 pub use roots::Full;
 pub use stack::Stack;

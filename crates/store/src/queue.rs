@@ -4,7 +4,7 @@
 //! will be needed last wait on disk; they are written and read in order, whole.
 
 use crate::budget::Grant;
-use crate::disk::{SLOT, Slot, Spill, SpillError};
+use crate::disk::{SLOT, Shortage, Slot, Spill};
 use std::collections::VecDeque;
 
 const CHUNK_WORDS: usize = SLOT / 4;
@@ -37,13 +37,6 @@ enum Place {
     Disk(Slot),
 }
 
-/// Why the queue cannot go on.
-#[derive(Debug)]
-pub enum QueueError {
-    Memory,
-    Disk(SpillError),
-}
-
 impl Queue {
     pub fn new(width: usize, grant: Grant, spill: Option<Spill>) -> Queue {
         let per_chunk = (CHUNK_WORDS / width).max(1);
@@ -59,7 +52,7 @@ impl Queue {
     }
 
     #[inline]
-    pub fn push(&mut self, state: &[u32]) -> Result<(), QueueError> {
+    pub fn push(&mut self, state: &[u32]) -> Result<(), Shortage> {
         if self.chunks.back().is_none_or(|chunk| chunk.states == self.per_chunk) {
             let room = self.buffer()?;
             self.chunks.push_back(Chunk { states: 0, place: Place::Ram(room) });
@@ -74,7 +67,7 @@ impl Queue {
     }
 
     /// Moves up to `count` of the oldest states into `out`, which is cleared; returns how many.
-    pub fn take(&mut self, count: usize, out: &mut Vec<u32>) -> Result<usize, QueueError> {
+    pub fn take(&mut self, count: usize, out: &mut Vec<u32>) -> Result<usize, Shortage> {
         out.clear();
         self.load_front()?;
         let Some(Chunk { states, place: Place::Ram(words) }) = self.chunks.front() else { return Ok(0) };
@@ -92,7 +85,7 @@ impl Queue {
     }
 
     /// Makes sure that the first chunk is in memory.
-    fn load_front(&mut self) -> Result<(), QueueError> {
+    fn load_front(&mut self) -> Result<(), Shortage> {
         if !matches!(self.chunks.front(), Some(Chunk { place: Place::Disk(_), .. })) {
             return Ok(());
         }
@@ -103,14 +96,14 @@ impl Queue {
         };
         let spill = self.spill.as_mut().expect("it wrote the chunk");
         let bytes = bytemuck::cast_slice_mut(&mut words[..chunk.states * self.width]);
-        spill.read(&slot, bytes).map_err(QueueError::Disk)?;
+        spill.read(&slot, bytes).map_err(Shortage::Disk)?;
         spill.release(slot);
         chunk.place = Place::Ram(words);
         Ok(())
     }
 
     /// A buffer for one chunk: a spare one, a new one, or one whose contents go to disk.
-    fn buffer(&mut self) -> Result<Box<[u32]>, QueueError> {
+    fn buffer(&mut self) -> Result<Box<[u32]>, Shortage> {
         let words = self.per_chunk * self.width;
         if let Some(buffer) = self.spare.pop() {
             return Ok(buffer);
@@ -119,11 +112,11 @@ impl Queue {
             return Ok(vec![0; words].into_boxed_slice());
         }
         // The youngest full chunk in memory will be needed last. The first chunk is being read.
-        let Some(spill) = self.spill.as_mut().filter(|_| words * 4 <= SLOT) else { return Err(QueueError::Memory) };
+        let Some(spill) = self.spill.as_mut().filter(|_| words * 4 <= SLOT) else { return Err(Shortage::Memory) };
         let full = |chunk: &&mut Chunk| matches!(chunk.place, Place::Ram(_)) && chunk.states == self.per_chunk;
-        let Some(chunk) = self.chunks.iter_mut().skip(1).rev().find(full) else { return Err(QueueError::Memory) };
+        let Some(chunk) = self.chunks.iter_mut().skip(1).rev().find(full) else { return Err(Shortage::Memory) };
         let Place::Ram(buffer) = &chunk.place else { unreachable!("just found") };
-        let slot = spill.put(bytemuck::cast_slice(buffer)).map_err(QueueError::Disk)?;
+        let slot = spill.put(bytemuck::cast_slice(buffer)).map_err(Shortage::Disk)?;
         match std::mem::replace(&mut chunk.place, Place::Disk(slot)) {
             Place::Ram(buffer) => Ok(buffer),
             Place::Disk(_) => unreachable!("just found"),
@@ -148,6 +141,7 @@ impl Drop for Queue {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+    use crate::disk::SpillError;
     use crate::disk::faulty::Faulty;
 
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
@@ -212,6 +206,6 @@ mod tests {
                 break;
             }
         }
-        assert!(matches!(failure, Some(QueueError::Memory | QueueError::Disk(SpillError::Io(_)))));
+        assert!(matches!(failure, Some(Shortage::Memory | Shortage::Disk(SpillError::Io(_)))));
     }
 }

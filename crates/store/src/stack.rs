@@ -6,8 +6,7 @@
 //! memory, always with the top frame and the one below it.
 
 use crate::budget::Grant;
-use crate::disk::{SLOT, Slot, Spill};
-use crate::queue::QueueError;
+use crate::disk::{SLOT, Shortage, Slot, Spill};
 use crate::region::Region;
 
 /// Words before the states of a frame: where the frame below starts (two words), count, cursor, tag.
@@ -58,7 +57,7 @@ impl Stack {
     }
 
     /// Puts a frame with `states` (end to end) on top. `tag` is whatever the search wants to find again.
-    pub fn push(&mut self, states: &[u32], tag: u32) -> Result<(), QueueError> {
+    pub fn push(&mut self, states: &[u32], tag: u32) -> Result<(), Shortage> {
         let words = HEADER + states.len();
         self.make_room(words)?;
         let (below, start) = (self.frame, self.top - self.base);
@@ -77,46 +76,46 @@ impl Stack {
 
     /// Makes sure that so many words fit.
     #[inline]
-    fn make_room(&mut self, words: usize) -> Result<(), QueueError> {
+    fn make_room(&mut self, words: usize) -> Result<(), Shortage> {
         let needed = (self.top - self.base + words) * 4;
         if needed <= self.region.bytes() { Ok(()) } else { self.grow(needed) }
     }
 
     #[cold]
-    fn grow(&mut self, mut needed: usize) -> Result<(), QueueError> {
+    fn grow(&mut self, mut needed: usize) -> Result<(), Shortage> {
         let comfortable = needed.max(self.region.bytes() * GROWTH_PERCENT / 100).max(FIRST_BYTES);
         if self.region.grow(comfortable) || self.region.grow(needed) {
             return Ok(());
         }
         // Half of what may go goes at once, so that a search that hovers here does not wait for the disk each time.
         let may_go = (self.frame - self.base) / SLOT_WORDS;
-        let Some(spill) = self.spill.as_mut().filter(|_| may_go > 0) else { return Err(QueueError::Memory) };
+        let Some(spill) = self.spill.as_mut().filter(|_| may_go > 0) else { return Err(Shortage::Memory) };
         let words = self.region.words_mut();
         let mut gone = 0;
         while gone < may_go && (gone < may_go.div_ceil(2) || needed - gone * SLOT > words.len() * 4) {
             let cold = bytemuck::cast_slice(&words[gone * SLOT_WORDS..][..SLOT_WORDS]);
-            self.slots.push(spill.put(cold).map_err(QueueError::Disk)?);
+            self.slots.push(spill.put(cold).map_err(Shortage::Disk)?);
             gone += 1;
         }
         words.copy_within(gone * SLOT_WORDS..self.top - self.base, 0);
         self.base += gone * SLOT_WORDS;
         needed -= gone * SLOT;
-        if needed <= self.region.bytes() || self.region.grow(needed) { Ok(()) } else { Err(QueueError::Memory) }
+        if needed <= self.region.bytes() || self.region.grow(needed) { Ok(()) } else { Err(Shortage::Memory) }
     }
 
     /// Makes sure that a place, and all above it, is in memory.
-    fn fetch(&mut self, place: usize) -> Result<(), QueueError> {
+    fn fetch(&mut self, place: usize) -> Result<(), Shortage> {
         while place < self.base {
             let held = self.top - self.base;
             let needed = (held + SLOT_WORDS) * 4;
             if needed > self.region.bytes() && !self.region.grow(needed) {
-                return Err(QueueError::Memory);
+                return Err(Shortage::Memory);
             }
             let slot = self.slots.pop().expect("what is not in memory is on disk");
             let spill = self.spill.as_mut().expect("it wrote the slot");
             let words = self.region.words_mut();
             words.copy_within(..held, SLOT_WORDS);
-            spill.read(&slot, bytemuck::cast_slice_mut(&mut words[..SLOT_WORDS])).map_err(QueueError::Disk)?;
+            spill.read(&slot, bytemuck::cast_slice_mut(&mut words[..SLOT_WORDS])).map_err(Shortage::Disk)?;
             spill.release(slot);
             self.base -= SLOT_WORDS;
         }
@@ -185,7 +184,7 @@ impl Stack {
     }
 
     /// Removes the top frame and returns its tag.
-    pub fn pop(&mut self) -> Result<u32, QueueError> {
+    pub fn pop(&mut self) -> Result<u32, Shortage> {
         assert!(self.depth > 0);
         let tag = self.words(self.frame)[4];
         let below = self.below(self.frame);
@@ -201,13 +200,13 @@ impl Stack {
     }
 
     /// For every frame from the bottom, the position of the state last taken from it.
-    pub fn positions(&mut self) -> Result<Vec<u32>, QueueError> {
+    pub fn positions(&mut self) -> Result<Vec<u32>, Shortage> {
         self.path(|position, _| position)
     }
 
     /// For every frame from the bottom, something about the state last taken from it and its position. Frames on disk
     /// are looked at there.
-    pub fn path(&mut self, about: impl Fn(u32, &[u32]) -> u32) -> Result<Vec<u32>, QueueError> {
+    pub fn path(&mut self, about: impl Fn(u32, &[u32]) -> u32) -> Result<Vec<u32>, Shortage> {
         let mut path = Vec::with_capacity(self.depth);
         let mut frame = self.frame;
         let (mut header, mut state, mut shown) = ([0; HEADER], vec![0; self.width], Shown::default());
@@ -223,7 +222,7 @@ impl Stack {
     }
 
     /// Copies words from wherever they are.
-    fn copy(&mut self, place: usize, out: &mut [u32], shown: &mut Shown) -> Result<(), QueueError> {
+    fn copy(&mut self, place: usize, out: &mut [u32], shown: &mut Shown) -> Result<(), Shortage> {
         for (place, word) in (place..).zip(out) {
             if place >= self.base {
                 *word = self.words(place)[0];
@@ -234,7 +233,7 @@ impl Stack {
                 shown.words.resize(SLOT_WORDS, 0);
                 let spill = self.spill.as_mut().expect("it wrote the slot");
                 let bytes = bytemuck::cast_slice_mut(&mut shown.words);
-                spill.read(&self.slots[slot], bytes).map_err(QueueError::Disk)?;
+                spill.read(&self.slots[slot], bytes).map_err(Shortage::Disk)?;
                 shown.slot = Some(slot);
             }
             *word = shown.words[place % SLOT_WORDS];
@@ -335,7 +334,7 @@ mod tests {
         let budget = Budget::new(320 << 10);
         let mut stack = Stack::new(1, budget.grant("stack", u64::MAX)).spilling(Some(spill));
         let failure = (0..1_000_000).find_map(|_| stack.push(&[1, 2, 3], 0).err());
-        assert!(matches!(failure, Some(QueueError::Disk(_))), "{failure:?}");
+        assert!(matches!(failure, Some(Shortage::Disk(_))), "{failure:?}");
     }
 
     #[test]
