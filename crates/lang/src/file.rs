@@ -61,7 +61,10 @@ impl fmt::Display for LoadError {
             LoadError::NotText { name } => write!(f, "{name}: not a text file"),
             LoadError::Empty { name } => write!(f, "{name}: the file is empty"),
             LoadError::UnknownLanguage { name } => {
-                write!(f, "{name}: unknown file extension; name the language, or use .dve, .aut, .pml or .m")
+                write!(
+                    f,
+                    "{name}: unknown file extension; use .dve, .aut, .pml or .m, or name the language (--language promela)"
+                )
             }
             LoadError::Macros { name } => {
                 write!(f, "{name}: not supported: .mdve files hold m4 macros; run m4 first and load the .dve it gives")

@@ -32,7 +32,7 @@ impl Language {
         Some(match extension.to_ascii_lowercase().as_str() {
             "dve" => Language::Dve,
             "aut" => Language::Aut,
-            "pml" | "pm" | "prom" | "promela" | "spin" => Language::Promela,
+            "pml" | "pm" | "pr" | "prm" | "prom" | "promela" | "spin" => Language::Promela,
             "m" | "murphi" => Language::Murphi,
             _ => return None,
         })

@@ -53,6 +53,13 @@ impl Record {
     }
 }
 
+impl Drop for Record {
+    /// Closing the file would do, unless a child is just being started: until it runs, it has the file open too.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// The failure to write a file.
 pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("{}: cannot be written: {error}", path.display()))
