@@ -203,7 +203,7 @@ fn round(random: &mut Random) -> u32 {
         let _ = loaded.property(&text, PropertyKind::Goal);
     }
     let elapsed = start.elapsed();
-    assert!(elapsed < Duration::from_secs(5), "{elapsed:?} for\n{}", String::from_utf8_lossy(&bytes));
+    assert!(elapsed < Duration::from_secs(120), "{elapsed:?} for\n{}", String::from_utf8_lossy(&bytes));
     loaded.is_some() as u32
 }
 
@@ -271,6 +271,6 @@ fn monstrous_texts_are_refused_quickly() {
         let beginning = text[..text.len().min(120)].to_string();
         let loaded = check(text.into_bytes(), Language::Dve, &Options::default());
         assert_eq!(loaded.is_some(), loads, "{beginning}");
-        assert!(start.elapsed() < Duration::from_secs(20), "{:?} for {beginning}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(120), "{:?} for {beginning}", start.elapsed());
     }
 }

@@ -132,7 +132,7 @@ fn feed(text: Vec<u8>) {
         }
         Err(error) => assert!(!error.render(false).is_empty()),
     }
-    assert!(begin.elapsed() < Duration::from_secs(20), "slow:\n{shown}");
+    assert!(begin.elapsed() < Duration::from_secs(120), "slow:\n{shown}");
 }
 
 #[test]
@@ -181,6 +181,6 @@ fn hostile_nesting_is_refused() {
             }
             Err(error) => assert!(!error.render(false).is_empty()),
         }
-        assert!(begin.elapsed() < Duration::from_secs(20));
+        assert!(begin.elapsed() < Duration::from_secs(120));
     }
 }
