@@ -4,10 +4,14 @@ use crate::failure::Failure;
 use crate::interrupt;
 use serde_json::Value;
 use std::fmt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+
+/// The signal of Ctrl-C.
+const SIGINT: i32 = 2;
 
 /// This program, to be started again.
 pub fn program() -> Result<PathBuf, Failure> {
@@ -39,7 +43,13 @@ pub fn check<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Re
     command.args(arguments.iter().map(AsRef::as_ref));
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| NoReport { code: None, message: format!("cannot be started: {error}") })?;
-    serde_json::from_slice(&output.stdout).map_err(|_| {
+    let report = serde_json::from_slice::<Value>(&output.stdout);
+    let interrupted =
+        |report: &Value| report["reason"].as_str().is_some_and(|reason| reason.starts_with("interrupted"));
+    if output.status.signal() == Some(SIGINT) || report.as_ref().is_ok_and(interrupted) {
+        interrupt::stop();
+    }
+    report.map_err(|_| {
         let message = String::from_utf8_lossy(&output.stderr);
         let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message");
         match output.status.code() {

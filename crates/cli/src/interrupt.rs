@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static HEARD: AtomicBool = AtomicBool::new(false);
 static SEARCHING: AtomicBool = AtomicBool::new(false);
 /// What shells expect of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
@@ -11,6 +12,11 @@ const INTERRUPTED: i32 = 130;
 /// Set once the search must end.
 pub fn flag() -> &'static AtomicBool {
     &STOP
+}
+
+/// A child was interrupted, so all of us are, though the signal may not have been heard here yet.
+pub fn stop() {
+    STOP.store(true, Ordering::SeqCst);
 }
 
 /// Does something that looks at [`flag`] often.
@@ -24,8 +30,9 @@ pub fn while_searching<T>(search: impl FnOnce() -> T) -> T {
 /// Listens for signals; without them the program works all the same.
 pub fn listen() {
     let _ = ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::SeqCst) || !SEARCHING.load(Ordering::SeqCst) {
+        if HEARD.swap(true, Ordering::SeqCst) || !SEARCHING.load(Ordering::SeqCst) {
             std::process::exit(INTERRUPTED);
         }
+        stop();
     });
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::options::LookFor;
 use crate::subject::{self, Content, Subject};
 use plimsoll_lang::promela::Promela;
-use plimsoll_model::{Conventions, Interp, Model, Step, Successors};
+use plimsoll_model::{Around, Interp, Model, Step, Successors};
 use std::sync::OnceLock;
 
 /// Walks, and steps of each, that must find nothing missing.
@@ -82,20 +82,12 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Model for Watched<'_> {
-    fn width(&self) -> usize {
-        self.inner.width()
+impl Around for Watched<'_> {
+    fn inner(&self) -> &dyn Model {
+        self.inner
     }
 
-    fn most_successors(&self) -> usize {
-        self.inner.most_successors()
-    }
-
-    fn initial(&self, out: &mut Successors) {
-        self.inner.initial(out);
-    }
-
-    fn successors(&self, state: &[u32], out: &mut Successors) {
+    fn successors_of(&self, state: &[u32], out: &mut Successors) {
         if self.request.get().is_some() {
             return;
         }
@@ -107,30 +99,6 @@ impl Model for Watched<'_> {
             // One is enough; whoever comes second is answered by the next search.
             let _ = self.request.set(request);
         }
-    }
-
-    fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
-        self.inner.path(state, number)
-    }
-
-    fn violated(&self, state: &[u32]) -> Option<u32> {
-        self.inner.violated(state)
-    }
-
-    fn accepts_end(&self, state: &[u32]) -> bool {
-        self.inner.accepts_end(state)
-    }
-
-    fn conventions(&self) -> Conventions {
-        self.inner.conventions()
-    }
-
-    fn independent(&self, one: Step, other: Step) -> bool {
-        self.inner.independent(one, other)
-    }
-
-    fn kind(&self, step: Step) -> u8 {
-        self.inner.kind(step)
     }
 }
 

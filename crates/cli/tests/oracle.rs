@@ -5,7 +5,7 @@
 
 use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
-use plimsoll_model::{Conventions, Jit, Model, Step, Successors};
+use plimsoll_model::{Around, Jit, Model};
 use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
 use std::path::{Path, PathBuf};
@@ -53,38 +53,18 @@ impl Visited {
     }
 }
 
-impl Model for Recorder<'_> {
-    fn width(&self) -> usize {
-        self.model.width()
+impl Around for Recorder<'_> {
+    fn inner(&self) -> &dyn Model {
+        self.model
     }
-    fn most_successors(&self) -> usize {
-        self.model.most_successors()
-    }
-    fn initial(&self, out: &mut Successors) {
-        self.model.initial(out);
-    }
-    fn successors(&self, state: &[u32], out: &mut Successors) {
-        self.model.successors(state, out);
-    }
+
     /// Searches ask this once for every state they visit.
-    fn violated(&self, state: &[u32]) -> Option<u32> {
+    fn violated_by(&self, state: &[u32]) -> Option<u32> {
         self.visited.lock().unwrap().add(state);
         if let Some(truth) = self.truth {
             truth.lock().unwrap().add(state);
         }
         self.model.violated(state)
-    }
-    fn accepts_end(&self, state: &[u32]) -> bool {
-        self.model.accepts_end(state)
-    }
-    fn conventions(&self) -> Conventions {
-        self.model.conventions()
-    }
-    fn independent(&self, one: Step, other: Step) -> bool {
-        self.model.independent(one, other)
-    }
-    fn kind(&self, step: Step) -> u8 {
-        self.model.kind(step)
     }
 }
 

@@ -5,7 +5,7 @@
 //! use the model itself and pay nothing.
 
 use crate::chain::Chain;
-use crate::{Conventions, Interp, Model, Step, Successors};
+use crate::{Around, Interp, Model, Step, Successors};
 use plimsoll_ir::{CommandId, Instances, ProcessId, Slot};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,48 +90,16 @@ impl<'a> Covered<'a> {
     }
 }
 
-impl Model for Covered<'_> {
-    fn width(&self) -> usize {
-        self.inner.width()
+impl Around for Covered<'_> {
+    fn inner(&self) -> &dyn Model {
+        self.inner
     }
 
-    fn most_successors(&self) -> usize {
-        self.inner.most_successors()
-    }
-
-    fn initial(&self, out: &mut Successors) {
-        self.inner.initial(out);
-    }
-
-    fn successors(&self, state: &[u32], out: &mut Successors) {
+    fn successors_of(&self, state: &[u32], out: &mut Successors) {
         match &self.chain {
             Some(chain) => chain.successors(|state, out| self.expand(state, out), state, out),
             None => self.expand(state, out),
         }
-    }
-
-    fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
-        self.inner.path(state, number)
-    }
-
-    fn violated(&self, state: &[u32]) -> Option<u32> {
-        self.inner.violated(state)
-    }
-
-    fn accepts_end(&self, state: &[u32]) -> bool {
-        self.inner.accepts_end(state)
-    }
-
-    fn conventions(&self) -> Conventions {
-        self.inner.conventions()
-    }
-
-    fn independent(&self, one: Step, other: Step) -> bool {
-        self.inner.independent(one, other)
-    }
-
-    fn kind(&self, step: Step) -> u8 {
-        self.inner.kind(step)
     }
 }
 

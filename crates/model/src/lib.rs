@@ -3,6 +3,7 @@
 //! [`Model`] is the one interface between systems and searches. [`interp`] is the meaning of an
 //! [`plimsoll_ir::System`]; [`jit`] is the same, fast, and must agree successor by successor.
 
+pub mod around;
 mod chain;
 pub mod coverage;
 pub mod graph;
@@ -13,6 +14,7 @@ pub mod show;
 pub mod successors;
 pub mod symmetry;
 
+pub use around::Around;
 pub use coverage::Covered;
 pub use graph::Graph;
 pub use interp::{Explanation, Interp, Problem};

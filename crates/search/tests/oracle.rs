@@ -5,7 +5,7 @@
 
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
-use plimsoll_model::{Conventions, Interp, Model, Step, Successors};
+use plimsoll_model::{Around, Interp, Model};
 use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, Stack, StepLog};
 use std::collections::BTreeSet;
@@ -24,34 +24,14 @@ struct Recorder<'a, M> {
     seen: Mutex<BTreeSet<Vec<u32>>>,
 }
 
-impl<M: Model> Model for Recorder<'_, M> {
-    fn width(&self) -> usize {
-        self.model.width()
+impl<M: Model> Around for Recorder<'_, M> {
+    fn inner(&self) -> &dyn Model {
+        self.model
     }
-    fn most_successors(&self) -> usize {
-        self.model.most_successors()
-    }
-    fn initial(&self, out: &mut Successors) {
-        self.model.initial(out);
-    }
-    fn successors(&self, state: &[u32], out: &mut Successors) {
-        self.model.successors(state, out);
-    }
-    fn violated(&self, state: &[u32]) -> Option<u32> {
+
+    fn violated_by(&self, state: &[u32]) -> Option<u32> {
         self.seen.lock().unwrap().insert(state.to_vec());
         self.model.violated(state)
-    }
-    fn accepts_end(&self, state: &[u32]) -> bool {
-        self.model.accepts_end(state)
-    }
-    fn conventions(&self) -> Conventions {
-        self.model.conventions()
-    }
-    fn independent(&self, one: Step, other: Step) -> bool {
-        self.model.independent(one, other)
-    }
-    fn kind(&self, step: Step) -> u8 {
-        self.model.kind(step)
     }
 }
 

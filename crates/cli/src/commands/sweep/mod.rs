@@ -222,7 +222,7 @@ impl Sweep<'_> {
     ) -> Result<(), Failure> {
         let mut written = Ok(());
         child::each(count, self.jobs, work, |cell| {
-            if interrupted() || cell.result == "interrupted" {
+            if interrupted() {
                 return;
             }
             if !self.options.quiet {

@@ -1,0 +1,60 @@
+//! A model around another one: it watches or changes some answers and passes on the rest.
+
+use crate::{Conventions, Model, Step, Successors};
+
+/// What a wrapper does itself. Whoever implements this is a [`Model`].
+pub trait Around: Sync {
+    fn inner(&self) -> &dyn Model;
+
+    /// Takes the place of [`Model::successors`].
+    fn successors_of(&self, state: &[u32], out: &mut Successors) {
+        self.inner().successors(state, out);
+    }
+
+    /// Takes the place of [`Model::violated`].
+    fn violated_by(&self, state: &[u32]) -> Option<u32> {
+        self.inner().violated(state)
+    }
+}
+
+impl<A: Around> Model for A {
+    fn width(&self) -> usize {
+        self.inner().width()
+    }
+
+    fn most_successors(&self) -> usize {
+        self.inner().most_successors()
+    }
+
+    fn initial(&self, out: &mut Successors) {
+        self.inner().initial(out);
+    }
+
+    fn successors(&self, state: &[u32], out: &mut Successors) {
+        self.successors_of(state, out);
+    }
+
+    fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
+        self.inner().path(state, number)
+    }
+
+    fn violated(&self, state: &[u32]) -> Option<u32> {
+        self.violated_by(state)
+    }
+
+    fn accepts_end(&self, state: &[u32]) -> bool {
+        self.inner().accepts_end(state)
+    }
+
+    fn conventions(&self) -> Conventions {
+        self.inner().conventions()
+    }
+
+    fn independent(&self, one: Step, other: Step) -> bool {
+        self.inner().independent(one, other)
+    }
+
+    fn kind(&self, step: Step) -> u8 {
+        self.inner().kind(step)
+    }
+}
