@@ -76,8 +76,8 @@ pub const PRESETS: [Preset; 6] = [
         ends: "yes",
         complete: true,
         deterministic: true,
-        bounded: true,
-        aware: true,
+        bounded: false,
+        aware: false,
         paper: "Godefroid, Holzmann, Pirottin 1992",
     },
     Preset {
@@ -94,12 +94,12 @@ pub const PRESETS: [Preset; 6] = [
     Preset {
         name: "sleep-1992",
         orders: "dfs",
-        tiers: "(all, RULE, N), the rule as published",
+        tiers: "(all, nobody leaves, budget) or (all, RULE, N), the rule as published",
         ends: "yes",
         complete: false,
         deterministic: true,
-        bounded: true,
-        aware: true,
+        bounded: false,
+        aware: false,
         paper: "Godefroid, Holzmann, Pirottin 1992",
     },
 ];
