@@ -2,24 +2,12 @@
 //!
 //! The seeds are fixed, so a failure repeats. `PLIMSOLL_FUZZ_SECONDS=60` goes on with other seeds for a minute.
 
+mod common;
+
+use common::Random;
 use plimsoll_ir::PropertyKind;
 use plimsoll_lang::{Language, LoadedModel, Options, load_bytes};
 use std::time::{Duration, Instant};
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
 
 const WORDS: [&str; 64] = [
     "atomic",
