@@ -7,7 +7,7 @@ use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Around, Jit, Model};
 use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
-use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
+use plimsoll_store::{Block, Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -44,8 +44,7 @@ impl Visited {
     }
 
     fn add(&mut self, state: &[u32]) {
-        self.set.reserve(1).unwrap();
-        self.set.insert(state, &mut self.scratch, &mut self.fresh).unwrap();
+        self.set.insert(Block::of(state, &[0, 1]), &mut self.scratch, &mut self.fresh).unwrap();
     }
 
     fn len(&self) -> u64 {

@@ -237,11 +237,7 @@ impl<M: Model + ?Sized> Bfs<'_, '_, M> {
         }
         let (firsts, states, skip, kinds) = (&self.firsts, self.out.states(), &self.skip, &self.kinds);
         let block = Block { parents, firsts, states, skip, kinds, depth };
-        let room = self.store.reserve(self.out.len());
-        let done = room.and_then(|()| self.store.insert_block(block, &mut self.scratch, &mut self.fresh));
-        if room.is_err() {
-            self.fresh.clear();
-        }
+        let done = self.store.insert(block, &mut self.scratch, &mut self.fresh);
         self.stats.matched += (self.out.len() - self.fresh.len() - self.skip.len()) as u64;
         let mut parent = 0;
         for &position in &self.fresh {

@@ -82,6 +82,8 @@ pub struct Health {
 
 /// What a block of states is inserted into.
 pub(crate) trait Held {
+    /// Words of a key.
+    fn key_words(&self) -> usize;
     /// Does it want to hear of expansions?
     fn wants_parents(&self) -> bool;
     /// Do entries keep the place of their parent?
@@ -315,6 +317,10 @@ impl Cache {
 }
 
 impl Held for Cache {
+    fn key_words(&self) -> usize {
+        self.slots.key_words()
+    }
+
     fn wants_parents(&self) -> bool {
         self.spec.cover || self.counts_successors
     }

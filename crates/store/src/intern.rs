@@ -43,6 +43,11 @@ impl Intern {
         Ok(table)
     }
 
+    /// Words of a vector.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// How many numbers were given out.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed) as usize

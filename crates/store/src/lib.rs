@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod cache;
 pub mod chain;
+pub mod codec;
 pub mod disk;
 pub mod hash;
 pub mod intern;
@@ -11,13 +12,16 @@ pub mod queue;
 pub mod region;
 pub mod roots;
 pub mod stack;
+pub mod tiers;
 pub mod tree;
 
 pub use budget::{Budget, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule, Spec};
-pub use chain::{Block, Chain, Codec, Scratch, Usage};
+pub use chain::{Chain, Usage};
+pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
 pub use log::StepLog;
 pub use queue::Queue;
 pub use roots::Full;
 pub use stack::Stack;
+pub use tiers::{Block, Scratch, Tiers};

@@ -59,6 +59,11 @@ impl Tree {
         Ok(Tree { width, sources, tables, root })
     }
 
+    /// Words per state.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         self.tables.iter_mut().try_for_each(|table| table.reserve(count))

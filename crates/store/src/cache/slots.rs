@@ -44,6 +44,10 @@ impl Slots {
         Slots { stride: HEADER + key_words, table, index, count: 0, live: 0, free: 0, limit }
     }
 
+    pub fn key_words(&self) -> usize {
+        self.stride - HEADER
+    }
+
     pub fn live(&self) -> usize {
         self.live
     }

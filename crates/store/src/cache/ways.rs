@@ -261,6 +261,10 @@ fn same(one: &[u32], other: &[u32]) -> bool {
 }
 
 impl Held for Ways {
+    fn key_words(&self) -> usize {
+        self.key_words
+    }
+
     fn wants_parents(&self) -> bool {
         self.rule.counts_successors()
     }

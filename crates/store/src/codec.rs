@@ -1,0 +1,125 @@
+//! How states are represented in the store: a state in, its key out. All codecs are injective.
+//!
+//! Encoding goes through `&self`, so several workers can do it at once; what a codec needs to grow (the tables of
+//! the tree) grows in [`Coder::reserve`] and nowhere else.
+
+use crate::budget::Grant;
+use crate::roots::Full;
+use crate::tree::{self, Tree};
+
+/// Words of a root.
+const ROOT_WORDS: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// The words as they are.
+    Plain,
+    /// Tree compression.
+    Tree,
+}
+
+impl Codec {
+    /// Words of the key of a state of `width` words, where keys are held as words.
+    pub fn key_words(self, width: usize) -> usize {
+        match self {
+            Codec::Plain => width,
+            Codec::Tree => ROOT_WORDS,
+        }
+    }
+}
+
+/// A codec with its tables, for states of one width.
+#[derive(Debug)]
+pub enum Coder {
+    Plain { width: usize },
+    Tree(Tree),
+}
+
+/// The keys of a block of states; a buffer of each worker.
+#[derive(Debug, Default)]
+pub struct Keys {
+    nodes: tree::Scratch,
+    words: Vec<u32>,
+    /// Are the keys roots, or the states themselves?
+    rooted: bool,
+    /// Both numbers of every root are below this.
+    pub(crate) bound: u32,
+}
+
+impl Coder {
+    pub fn new(codec: Codec, width: usize, grant: &Grant) -> Result<Coder, Full> {
+        Ok(match codec {
+            Codec::Plain => Coder::Plain { width },
+            Codec::Tree => Coder::Tree(Tree::new(width, grant)?),
+        })
+    }
+
+    /// Words per state.
+    pub fn width(&self) -> usize {
+        match self {
+            Coder::Plain { width } => *width,
+            Coder::Tree(tree) => tree.width(),
+        }
+    }
+
+    /// Makes sure that `count` more states can be encoded.
+    pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
+        match self {
+            Coder::Plain { .. } => Ok(()),
+            Coder::Tree(tree) => tree.reserve(count),
+        }
+    }
+
+    /// After another `count` states, both numbers of every root are below this.
+    pub fn bound(&self, count: usize) -> u32 {
+        match self {
+            Coder::Plain { .. } => 0,
+            Coder::Tree(tree) => tree.bound(count),
+        }
+    }
+
+    /// Computes the keys of `states`, which are end to end. There must be room for them.
+    pub fn encode(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
+        debug_assert_eq!(states.len() % self.width(), 0);
+        match self {
+            Coder::Plain { .. } => keys.rooted = false,
+            Coder::Tree(tree) => {
+                keys.rooted = true;
+                tree.encode(states, &mut keys.nodes)?;
+            }
+        }
+        keys.bound = self.bound(0);
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Coder::Plain { .. } => 0,
+            Coder::Tree(tree) => tree.bytes(),
+        }
+    }
+
+    /// Shared parts of states.
+    pub fn parts(&self) -> usize {
+        match self {
+            Coder::Plain { .. } => 0,
+            Coder::Tree(tree) => tree.nodes(),
+        }
+    }
+}
+
+impl Keys {
+    pub(crate) fn roots(&self) -> &[u64] {
+        &self.nodes.roots
+    }
+
+    /// The keys of `states`, which were encoded last, as words end to end.
+    pub(crate) fn words<'a>(&'a mut self, states: &'a [u32]) -> &'a [u32] {
+        if !self.rooted {
+            return states;
+        }
+        self.words.clear();
+        self.words.extend(self.nodes.roots.iter().flat_map(|root| [*root as u32, (root >> 32) as u32]));
+        &self.words
+    }
+}
