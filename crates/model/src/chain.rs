@@ -28,20 +28,21 @@ struct Level {
     end: usize,
     /// Flags of the steps that led here.
     flags: u32,
+    /// Of the words of the current entry, once it is known to go on: equal states have equal sums.
+    sum: u32,
 }
 
 /// What a walk along chains works with. It lives in the list of successors, so that no walk but the first allocates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
     levels: Vec<Level>,
+    /// Entries that go on, or that come after such entries and wait for their turn.
     buffer: Successors,
-    /// The state whose successors are being computed.
-    from: Vec<u32>,
 }
 
 impl Scratch {
     fn new(width: usize) -> Box<Scratch> {
-        Box::new(Scratch { buffer: Successors::new(width), ..Scratch::default() })
+        Box::new(Scratch { levels: Vec::new(), buffer: Successors::new(width) })
     }
 }
 
@@ -50,17 +51,12 @@ impl Chain {
     pub fn successors(&self, raw: impl Fn(&[u32], &mut Successors), state: &[u32], out: &mut Successors) {
         let start = out.len();
         raw(state, out);
-        if (start..out.len()).all(|index| !self.goes_on(out, index)) {
+        let first = self.first_going_on(out, start);
+        if first == out.len() {
             return;
         }
         let mut scratch = out.scratch.take().unwrap_or_else(|| Scratch::new(out.width()));
-        scratch.buffer.clear();
-        (start..out.len()).for_each(|index| scratch.buffer.push(out.state(index), out.step(index)));
-        out.truncate(start);
-        self.walk(&raw, state, &mut scratch, |_, _, end, step| {
-            out.push(end, step);
-            true
-        });
+        self.walk(&raw, state, first, &mut scratch, out, |_, _, _| true);
         out.scratch = Some(scratch);
     }
 
@@ -71,42 +67,61 @@ impl Chain {
         state: &[u32],
         number: usize,
     ) -> Option<Vec<(Step, Vec<u32>)>> {
-        let mut scratch = Scratch::new(state.len());
-        raw(state, &mut scratch.buffer);
+        let mut out = Successors::new(state.len());
+        raw(state, &mut out);
+        let first = self.first_going_on(&out, 0);
+        let entry = |list: &Successors, index: usize| (list.step(index), list.state(index).to_vec());
+        if number < first {
+            return Some(vec![entry(&out, number)]);
+        }
         let mut found = None;
-        let mut count = 0;
-        self.walk(&raw, state, &mut scratch, |levels, buffer, end, step| {
-            if count == number {
-                let entry = |level: &Level| (buffer.step(level.current), buffer.state(level.current).to_vec());
-                let mut path: Vec<_> = levels.iter().map(entry).collect();
-                let (last_step, last_state) = path.last_mut().expect("a path has a step");
-                last_step.0 |= step.0 & Step::FAULT;
-                last_state.copy_from_slice(end);
+        self.walk(&raw, state, first, &mut Scratch::new(state.len()), &mut out, |levels, buffer, out| {
+            if out.len() > number {
+                let mut path: Vec<_> = levels.iter().map(|level| entry(buffer, level.current)).collect();
+                path.push(entry(out, number));
                 found = Some(path);
             }
-            count += 1;
             found.is_none()
         });
         found
     }
 
-    fn goes_on(&self, entries: &Successors, index: usize) -> bool {
-        !entries.step(index).is_fault() && self.scalar.load(entries.state(index)) != 0
+    fn goes_on(&self, state: &[u32], step: Step) -> bool {
+        !step.is_fault() && self.scalar.load(state) != 0
     }
 
-    /// Visits the ends of all chains in order, depth first, until `visit` says to stop. The buffer holds the
-    /// plain successors of `state`; `visit` gets the path, the buffer it points into, the end and its step.
+    /// The first entry from `start` on that goes on, or the number of entries.
+    fn first_going_on(&self, entries: &Successors, start: usize) -> usize {
+        let Slot { word, shift, .. } = self.scalar;
+        let (states, mask) = (entries.states(), self.scalar.mask() << shift);
+        let mut at = start * entries.width() + word as usize;
+        // Not by chunks: their construction divides.
+        for (offset, &step) in entries.steps()[start..].iter().enumerate() {
+            if states[at] & mask != 0 && !Step(step).is_fault() {
+                return start + offset;
+            }
+            at += entries.width();
+        }
+        entries.len()
+    }
+
+    /// Replaces the entries of `out` from `first` on, which goes on, by the ends of their chains, in order, depth
+    /// first, until `ended` says to stop. It is told of new ends at the end of `out` as long as they have their own
+    /// steps, with the path to where they come from and the buffer that the path points into.
     fn walk(
         &self,
         raw: &impl Fn(&[u32], &mut Successors),
-        state: &[u32],
-        scratch: &mut Scratch,
-        mut visit: impl FnMut(&[Level], &Successors, &[u32], Step) -> bool,
+        start: &[u32],
+        first: usize,
+        Scratch { levels, buffer }: &mut Scratch,
+        out: &mut Successors,
+        mut ended: impl FnMut(&[Level], &Successors, &Successors) -> bool,
     ) {
-        let Scratch { levels, buffer, from } = scratch;
         levels.clear();
-        levels.push(Level { first: 0, current: 0, end: buffer.len(), flags: 0 });
-        while let Some(level) = levels.last() {
+        buffer.clear();
+        buffer.take_from(out, first);
+        levels.push(Level { first: 0, current: 0, end: buffer.len(), flags: 0, sum: 0 });
+        while let Some((level, path)) = levels.split_last_mut() {
             if level.current == level.end {
                 buffer.truncate(level.first);
                 levels.pop();
@@ -115,40 +130,57 @@ impl Chain {
                 }
                 continue;
             }
-            let current = level.current;
-            let flags = level.flags | buffer.step(current).0 & (Step::FAULT | Step::VIOLATION);
-            let first_step = Step(buffer.step(levels[0].current).instance());
-            let mut end_flags = flags;
-            let mut stuck = false;
-            if self.goes_on(buffer, current) {
-                if levels.len() >= DEEPEST || self.comes_back(levels, buffer, state) {
-                    end_flags |= Step::FAULT;
-                } else {
-                    let first = buffer.len();
-                    from.clear();
-                    from.extend_from_slice(buffer.state(current));
-                    raw(from, buffer);
-                    if buffer.len() > first {
-                        levels.push(Level { first, current: first, end: buffer.len(), flags });
-                        continue;
+            let (state, step) = (buffer.state(level.current), buffer.step(level.current));
+            let first = out.len();
+            if !self.goes_on(state, step) {
+                out.push(state, step);
+            } else if path.len() + 1 >= DEEPEST || self.comes_back(level, path, buffer, start) {
+                out.push(state, Step(step.0 | Step::FAULT));
+            } else {
+                raw(state, out);
+                if out.len() > first {
+                    let next = self.first_going_on(out, first);
+                    let flags = level.flags | step.flags();
+                    let (at, end) = (buffer.len(), buffer.len() + out.len() - next);
+                    buffer.take_from(out, next);
+                    if !ended(levels, buffer, out) {
+                        return;
                     }
-                    self.scalar.store(from, 0);
-                    stuck = true;
+                    rename(levels, buffer, out, first);
+                    if at < end {
+                        levels.push(Level { first: at, current: at, end, flags, sum: 0 });
+                    } else {
+                        levels.last_mut().expect("the loop holds a level").current += 1;
+                    }
+                    continue;
                 }
+                // Nobody can go on.
+                out.push(state, step);
+                self.scalar.store(out.state_mut(first), 0);
             }
-            let end: &[u32] = if stuck { from.as_slice() } else { buffer.state(current) };
-            if !visit(levels, buffer, end, Step(first_step.0 | end_flags)) {
+            level.current += 1;
+            if !ended(path, buffer, out) {
                 return;
             }
-            levels.last_mut().expect("the loop holds a level").current += 1;
+            rename(path, buffer, out, first);
         }
     }
 
-    /// Does the last state of the path occur earlier on it?
-    fn comes_back(&self, levels: &[Level], buffer: &Successors, start: &[u32]) -> bool {
-        let (last, earlier) = levels.split_last().expect("a path has a step");
-        let state = buffer.state(last.current);
-        state == start || earlier.iter().any(|level| buffer.state(level.current) == state)
+    /// Does the current entry of `level` occur earlier on its path? Its sum is noted.
+    fn comes_back(&self, level: &mut Level, path: &[Level], buffer: &Successors, start: &[u32]) -> bool {
+        let state = buffer.state(level.current);
+        level.sum = state.iter().fold(0, |sum, word| sum.wrapping_add(*word));
+        let is_earlier = |earlier: &Level| earlier.sum == level.sum && buffer.state(earlier.current) == state;
+        (self.scalar.load(start) != 0 && start == state) || path.iter().any(is_earlier)
+    }
+}
+
+/// Gives the entries of `out` from `first` on, which end chains, the first step of their path and all its flags.
+fn rename(path: &[Level], buffer: &Successors, out: &mut Successors, first: usize) {
+    let Some(last) = path.last() else { return };
+    let mark = buffer.step(path[0].current).instance() | last.flags | buffer.step(last.current).flags();
+    for step in out.steps_mut(first) {
+        *step = mark | Step(*step).flags();
     }
 }
 

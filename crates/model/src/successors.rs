@@ -28,6 +28,11 @@ impl Step {
         self.0 & Self::VIOLATION != 0
     }
 
+    /// The marks for a fault and for a violation, alone.
+    pub(crate) fn flags(self) -> u32 {
+        self.0 & (Self::FAULT | Self::VIOLATION)
+    }
+
     /// Neither a fault nor a violation?
     pub fn is_plain(self) -> bool {
         self.0 < Self::LIMIT
@@ -52,10 +57,12 @@ impl Successors {
         Successors { width, ..Successors::default() }
     }
 
+    #[inline]
     pub fn width(&self) -> usize {
         self.width
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -64,24 +71,33 @@ impl Successors {
         self.len == 0
     }
 
+    #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
     /// Keeps only the first `len` entries.
+    #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
     /// Makes room for `count` more entries; afterwards that many can be written without allocation.
+    #[inline]
     pub fn reserve(&mut self, count: usize) {
         let wanted = self.len + count;
         if self.steps.len() < wanted {
-            self.steps.resize(wanted, 0);
-            self.states.resize(wanted * self.width, 0);
+            self.grow(wanted);
         }
     }
 
+    #[cold]
+    fn grow(&mut self, wanted: usize) {
+        self.steps.resize(wanted, 0);
+        self.states.resize(wanted * self.width, 0);
+    }
+
+    #[inline]
     pub fn push(&mut self, state: &[u32], step: Step) {
         assert_eq!(state.len(), self.width);
         if self.steps.len() == self.len {
@@ -92,6 +108,7 @@ impl Successors {
         self.len += 1;
     }
 
+    #[inline]
     pub fn state(&self, index: usize) -> &[u32] {
         assert!(index < self.len);
         &self.states[index * self.width..][..self.width]
@@ -102,30 +119,55 @@ impl Successors {
         &mut self.states[index * self.width..][..self.width]
     }
 
+    #[inline]
     pub fn step(&self, index: usize) -> Step {
         assert!(index < self.len);
         Step(self.steps[index])
     }
 
     /// All states, end to end.
+    #[inline]
     pub fn states(&self) -> &[u32] {
         &self.states[..self.len * self.width]
     }
 
+    #[inline]
     pub fn steps(&self) -> &[u32] {
         &self.steps[..self.len]
+    }
+
+    pub(crate) fn steps_mut(&mut self, first: usize) -> &mut [u32] {
+        &mut self.steps[first..self.len]
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&[u32], Step)> {
         self.states().chunks_exact(self.width).zip(self.steps().iter().map(|&step| Step(step)))
     }
 
+    /// Appends the entries of `other` from `first` on, which loses them.
+    #[inline]
+    pub(crate) fn take_from(&mut self, other: &mut Successors, first: usize) {
+        assert_eq!(other.width, self.width);
+        let count = other.len - first;
+        if count == 0 {
+            return;
+        }
+        self.reserve(count);
+        self.states[self.len * self.width..][..count * self.width]
+            .copy_from_slice(&other.states()[first * self.width..]);
+        self.steps[self.len..][..count].copy_from_slice(&other.steps()[first..]);
+        self.len += count;
+        other.truncate(first);
+    }
+
     /// The free space behind the entries, for executors that write many at once: states and steps.
+    #[inline]
     pub fn spare(&mut self) -> (&mut [u32], &mut [u32]) {
         (&mut self.states[self.len * self.width..], &mut self.steps[self.len..])
     }
 
     /// Declares that `count` entries were written into [`Successors::spare`].
+    #[inline]
     pub fn commit(&mut self, count: usize) {
         assert!(self.len + count <= self.steps.len(), "more entries than were reserved");
         self.len += count;
