@@ -19,6 +19,19 @@ pub(crate) struct Section {
     pub groups: Vec<Group>,
 }
 
+impl Section {
+    /// The groups, as far as they are among these commands.
+    pub fn only(&self, commands: &[usize]) -> Vec<Group> {
+        let among =
+            |list: &Vec<usize>| list.iter().copied().filter(|index| commands.binary_search(index).is_ok()).collect();
+        let groups = self
+            .groups
+            .iter()
+            .map(|group| Group { process: group.process, lists: group.lists.iter().map(among).collect() });
+        groups.filter(|group| group.lists.iter().any(|list: &Vec<usize>| !list.is_empty())).collect()
+    }
+}
+
 pub(crate) struct Order {
     /// By increasing rank.
     pub sections: Vec<Section>,

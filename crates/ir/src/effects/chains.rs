@@ -142,9 +142,16 @@ fn after(exit: &Exit, before: &Values) -> Values {
 /// With which of the values of the scalar the command may run; nothing if with none.
 fn allowed(exclusive: VarId, command: &Command, values: &Values) -> Option<Values> {
     let Some(values) = values else { return Some(None) };
-    let blocked = |value: i64| harmless(&command.prelude) && known(&command.guard, exclusive, value) == Some(0);
-    let possible: Vec<i64> = values.iter().copied().filter(|&value| !blocked(value)).collect();
+    let possible = |&value: &i64| !command.is_blocked(exclusive, value);
+    let possible: Vec<i64> = values.iter().copied().filter(possible).collect();
     (!possible.is_empty()).then_some(Some(possible))
+}
+
+impl Command {
+    /// Can the command surely neither run nor go wrong while the scalar variable has this value?
+    pub fn is_blocked(&self, scalar: VarId, value: i64) -> bool {
+        harmless(&self.prelude) && known(&self.guard, scalar, value) == Some(0)
+    }
 }
 
 /// May `next` run right after `command`, as far as the process that moved in `command` is concerned?

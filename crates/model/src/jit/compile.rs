@@ -14,6 +14,7 @@ use cranelift_module::{FuncId, Module, default_libcall_names};
 use plimsoll_ir::{Command, Expr, Layout, Property, PropertyKind, Slot, System};
 
 use super::emit::Emitter;
+use super::turns::{Turns, Variant, divide};
 use crate::Interp;
 use crate::order::{Group, Order};
 
@@ -44,15 +45,26 @@ pub(super) enum Part {
     Switch(Slot, Vec<Option<Expand>>),
 }
 
+/// The code of some commands: by rank, then in order.
+pub(super) type Program = Vec<Vec<Part>>;
+
 /// All native functions of a system, and the memory that holds them.
 pub(super) struct Native {
-    /// By rank, then in order.
-    pub sections: Vec<Vec<Part>>,
+    /// One for each variant of the system.
+    pub programs: Vec<Program>,
+    turns: Option<Turns>,
     /// Each judges some of the properties, in order.
     pub properties: Vec<Judge>,
     pub accepted: Option<Judge>,
     pub code_bytes: usize,
     _code: Code,
+}
+
+impl Native {
+    /// The commands that may run in a state.
+    pub fn program(&self, state: &[u32]) -> &Program {
+        &self.programs[self.turns.as_ref().map_or(0, |turns| turns.variant(state))]
+    }
 }
 
 /// Owns executable memory.
@@ -77,6 +89,8 @@ pub(super) struct Compiler<'a> {
     layout: &'a Layout,
     order: &'a Order,
     effort: Effort,
+    /// The value of the exclusive scalar, where it is known.
+    turn: Option<i64>,
     module: JITModule,
     context: Context,
     frontend: FunctionBuilderContext,
@@ -107,13 +121,12 @@ impl<'a> Compiler<'a> {
         let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
         let context = module.make_context();
         let frontend = FunctionBuilderContext::new();
-        Ok(Compiler { system, layout, order, effort, module, context, frontend, code_bytes: 0 })
+        Ok(Compiler { system, layout, order, effort, turn: None, module, context, frontend, code_bytes: 0 })
     }
 
     pub fn compile(mut self) -> Result<Native, String> {
-        let order = self.order;
-        let sections = order.sections.iter().map(|section| self.section(&section.groups));
-        let sections = sections.collect::<Result<Vec<_>, String>>()?;
+        let (turns, variants) = divide(self.system, self.layout);
+        let programs = variants.iter().map(|variant| self.program(variant)).collect::<Result<Vec<_>, String>>()?;
         let properties = self.properties()?;
         let accepted = match &self.system.deadlock {
             plimsoll_ir::Deadlock::Stuck { accepted: Some(expr) } => Some(self.accepted(expr)?),
@@ -133,13 +146,23 @@ impl<'a> Compiler<'a> {
             Planned::Always(id) => Part::Always(expand(id)),
             Planned::Switch(slot, ids) => Part::Switch(slot, ids.into_iter().map(|id| id.map(expand)).collect()),
         };
+        let section = |parts: Vec<Planned>| parts.into_iter().map(part).collect();
         Ok(Native {
-            sections: sections.into_iter().map(|parts| parts.into_iter().map(part).collect()).collect(),
+            programs: programs.into_iter().map(|sections| sections.into_iter().map(section).collect()).collect(),
+            turns,
             properties: properties.into_iter().map(judge).collect(),
             accepted: accepted.map(judge),
             code_bytes: self.code_bytes,
             _code: Code(Mutex::new(Some(self.module))),
         })
+    }
+
+    fn program(&mut self, variant: &Variant) -> Result<Vec<Vec<Planned>>, String> {
+        self.turn = variant.turn;
+        let order = self.order;
+        let sections = order.sections.iter().map(|section| section.only(&variant.commands));
+        let sections: Vec<_> = sections.filter(|groups| !groups.is_empty()).collect();
+        sections.iter().map(|groups| self.section(groups)).collect()
     }
 
     /// Divides the commands of one rank into functions.
@@ -199,7 +222,12 @@ impl<'a> Compiler<'a> {
 
     fn expand(&mut self, list: &[usize]) -> Result<FuncId, String> {
         let order = self.order;
+        let known = self.turn.and_then(|turn| {
+            let exclusive = self.system.exclusive?;
+            Some((self.layout.root_bit(exclusive.index()), turn))
+        });
         self.function(3, |emitter, params| {
+            emitter.turn = known;
             emitter.commands(order, list, (params[1], params[2]));
         })
     }

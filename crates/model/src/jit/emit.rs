@@ -66,6 +66,8 @@ pub(super) struct Emitter<'a, 'f> {
     pub layout: &'a Layout,
     pub access: Access,
     pub source: Value,
+    /// Where the exclusive scalar lies in the source, and what it holds, where that is known.
+    pub turn: Option<(u32, i64)>,
     pub scope: Scope<'a>,
 }
 
@@ -88,7 +90,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             temps: region(3, "temporaries"),
         };
         let scope = Scope::empty(entry);
-        (Emitter { b, system, layout, access, source: params[0], scope }, params)
+        (Emitter { b, system, layout, access, source: params[0], turn: None, scope }, params)
     }
 
     pub fn constant(&mut self, value: i64) -> Val {

@@ -12,6 +12,7 @@ mod known;
 mod place;
 mod range;
 mod stmt;
+mod turns;
 
 use plimsoll_ir::System;
 
@@ -73,7 +74,7 @@ impl Jit {
         let (states, steps) = out.spare();
         assert!(steps.len() >= self.most_successors && states.len() >= self.most_successors * self.width);
         let mut count = 0;
-        for section in &self.native.sections {
+        for section in self.native.program(state) {
             for part in section {
                 let function = match part {
                     Part::Always(function) => *function,
@@ -179,7 +180,8 @@ mod tests {
             let whole = Jit::new(system.clone()).unwrap();
             let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000, most: usize::MAX };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
-            switches += parts.native.sections.iter().flatten().filter(|part| matches!(part, Part::Switch(..))).count();
+            let all = parts.native.programs.iter().flatten().flatten();
+            switches += all.filter(|part| matches!(part, Part::Switch(..))).count();
             let mut states = Successors::new(whole.width());
             whole.initial(&mut states);
             for next in 0..300 {

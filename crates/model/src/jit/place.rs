@@ -112,6 +112,10 @@ impl Emitter<'_, '_> {
     /// A fixed scalar of the state whose value is in a register.
     fn known_field(&mut self, located: &Located, scalar: &Scalar) -> Option<Val> {
         let Root::Var(_) = located.root else { return None };
+        let written = self.scope.body.as_ref().is_some_and(|body| body.known.is_written(located.reach.clone()));
+        if let Some((_, value)) = self.turn.filter(|&(bit, _)| bit == located.bit && !written) {
+            return Some(self.constant(value));
+        }
         let known = &self.scope.body.as_ref()?.known;
         if let Some(value) = known.field(located.bit) {
             return Some(value);
