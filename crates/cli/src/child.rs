@@ -40,6 +40,8 @@ impl fmt::Display for NoReport {
 pub fn check<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Result<Value, NoReport> {
     let mut command = Command::new(program);
     command.arg("check").arg(model).args(["--json", "--quiet", "--ignore-property", "--merge", "off"]);
+    // Who runs many checks runs several at a time.
+    command.args(["--workers", "1"]);
     command.args(arguments.iter().map(AsRef::as_ref));
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| NoReport { code: None, message: format!("cannot be started: {error}") })?;

@@ -4,7 +4,7 @@ use crate::executor::Executor;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{Control, Crew, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
 use plimsoll_store::budget::Entry;
 use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
 use std::io;
@@ -55,7 +55,7 @@ fn breadth_first<M: Model + ?Sized>(
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, control);
+    let outcome = bfs(model, &mut store, &mut queue, &mut log, Crew::of(plan.workers), control);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 

@@ -100,6 +100,8 @@ pub struct Settings {
     pub store: Store,
     pub ask: Ask,
     pub limits: Limits,
+    /// Threads of a breadth-first search; by default one for each processor, up to four.
+    pub workers: Option<usize>,
 }
 
 impl Default for Settings {
@@ -112,6 +114,7 @@ impl Default for Settings {
             store: Store::default(),
             ask: Ask::EVERYTHING,
             limits: Limits::default(),
+            workers: None,
         }
     }
 }
@@ -126,6 +129,7 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
         spill_dir: settings.spill_dir.clone(),
         order: Some(settings.order),
         store: settings.store,
+        workers: settings.workers,
         ..Wishes::default()
     };
     let plan = Plan::resolve(&wishes, &Facts::now(model))?;

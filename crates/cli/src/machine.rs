@@ -59,6 +59,11 @@ pub fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Processors that this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn meminfo(key: &str) -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/meminfo").ok()?, key)
 }

@@ -269,6 +269,9 @@ pub struct SearchOptions {
     /// How successors are computed: native code, or the interpreter
     #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]
     pub executor: ExecutorName,
+    /// Search breadth first with so many threads; the report is the same [default: one for each processor, up to 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub workers: Option<u64>,
 }
 
 /// What is printed.
@@ -571,6 +574,7 @@ mod tests {
             "check m --time 3y",
             "check m --order best",
             "check m --max-states 0",
+            "check m --workers 0",
             "check",
             "check m n",
             "check m --unknown",

@@ -10,6 +10,7 @@ use crate::options::{Order, StoreName, name_of};
 use crate::presets::{CACHE_SIZE_FORMS, CacheSize, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
 use plimsoll_model::Model;
+use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::{Budget, Chain, Codec};
 use serde::Serialize;
@@ -18,14 +19,18 @@ use std::path::PathBuf;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
-/// And aims at this many successors.
-const BLOCK_SUCCESSORS: u64 = 1024;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator.
 const HEADROOM_BYTES: u64 = 1 << 20;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
 const LEAST_SPARE_BYTES: u64 = 512 << 10;
+/// More workers are hardly faster, for one at a time enters what all have found.
+const MOST_WORKERS: usize = 4;
+/// Stack, and what the allocator keeps for a thread.
+const WORKER_BYTES: u64 = 256 << 10;
+/// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
+const WORKERS_SHARE: u64 = 16;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
@@ -54,6 +59,8 @@ pub struct Wishes {
     pub cache: Option<String>,
     pub cache_size: Option<CacheSize>,
     pub redundancy_percent: Option<u64>,
+    /// As many as there are processors, up to a limit, if nobody says otherwise.
+    pub workers: Option<usize>,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -73,7 +80,7 @@ pub struct Plan {
     pub memory_origin: String,
     /// Resident before the search.
     pub process_bytes: u64,
-    /// Successor buffers of one block.
+    /// Successor buffers of all blocks.
     pub buffer_bytes: u64,
     /// Page tables, slack, report.
     pub overhead_bytes: u64,
@@ -92,6 +99,8 @@ pub struct Plan {
     pub cache_states: u64,
     /// Visits per state, in per cent, at which the search is given up.
     pub redundancy_percent: Option<u64>,
+    /// How many threads search.
+    pub workers: usize,
     #[serde(skip)]
     pub strategy_parts: Strategy,
     #[serde(skip)]
@@ -137,13 +146,25 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        self.most_successors.saturating_mul(BLOCK_STATES).max(BLOCK_SUCCESSORS)
+        self.most_successors.saturating_mul(BLOCK_STATES).max(Crew::BLOCK_SUCCESSORS as u64)
     }
 
-    /// States (whose vectors may have twice the capacity they need), nodes of the tree, hashes, steps.
-    fn buffer_bytes(&self) -> u64 {
+    /// States (whose vectors may have twice the capacity they need), nodes of the tree, hashes, steps; for every block
+    /// that may be under way.
+    fn buffer_bytes(&self, workers: usize) -> u64 {
         let per_successor = self.width * 4 * 2 + self.width * 8 * 2 + 64;
-        self.block().saturating_mul(per_successor)
+        let block = self.block().saturating_mul(per_successor);
+        block.saturating_mul(Crew::of(workers).blocks() as u64).saturating_add((workers - 1) as u64 * WORKER_BYTES)
+    }
+
+    /// How many workers can be afforded.
+    fn workers(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> usize {
+        if order != Order::Bfs {
+            return 1;
+        }
+        let wanted = wishes.workers.unwrap_or_else(|| machine::processors().min(MOST_WORKERS));
+        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
+        (2..=wanted).rev().find(|&workers| self.buffer_bytes(workers) <= spare).unwrap_or(1)
     }
 
     /// Bytes without which a stack cannot work.
@@ -171,14 +192,15 @@ impl Plan {
             StoreName::Auto | StoreName::Tree => Codec::Tree,
         };
         let order = strategy.order;
-        let buffers = facts.buffer_bytes();
-        let fixed = facts.resident_bytes.saturating_add(buffers).saturating_add(HEADROOM_BYTES);
+        let fixed = facts.resident_bytes.saturating_add(facts.buffer_bytes(1)).saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
+        let workers = facts.workers(wishes, order, memory);
+        let buffers = facts.buffer_bytes(workers);
         let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
         let mut plan = Plan {
@@ -199,6 +221,7 @@ impl Plan {
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
+            workers,
             codec,
             search: order,
             strategy_parts: strategy,

@@ -47,7 +47,8 @@ fn missing(interp: &Interp, promela: &Promela) -> Option<String> {
             let state = state.to_vec();
             out.clear();
             interp.successors(&state, &mut out);
-            if let Some(request) = request_in(&out, 0, &state, interp, promela) {
+            let mut faults = out.iter().map(|(_, step)| step).filter(|step| step.is_fault());
+            if let Some(request) = faults.find_map(|step| request_of(&state, step, interp, promela)) {
                 return Some(request);
             }
         }
@@ -55,11 +56,10 @@ fn missing(interp: &Interp, promela: &Promela) -> Option<String> {
     None
 }
 
-/// The message of a step in `out` from `first` on that goes wrong because it needs more room.
-fn request_in(out: &Successors, first: usize, state: &[u32], interp: &Interp, promela: &Promela) -> Option<String> {
-    let faults = out.steps()[first..].iter().map(|&step| Step(step)).filter(|step| step.is_fault());
-    let mut messages = faults.filter_map(|step| interp.explain(state, step)).map(|explanation| explanation.message);
-    messages.find(|message| promela.refine(message).is_some())
+/// The message of a step that goes wrong because it needs more room.
+fn request_of(state: &[u32], step: Step, interp: &Interp, promela: &Promela) -> Option<String> {
+    let message = interp.explain(state, step)?.message;
+    promela.refine(&message).is_some().then_some(message)
 }
 
 /// A model that has no more successors once a process had no room.
@@ -88,15 +88,16 @@ impl Around for Watched<'_> {
     }
 
     fn successors_of(&self, state: &[u32], out: &mut Successors) {
-        if self.request.get().is_some() {
-            return;
+        if self.request.get().is_none() {
+            self.inner.successors(state, out);
         }
-        let first = out.len();
-        self.inner.successors(state, out);
-        if out.steps()[first..].iter().any(|&step| Step(step).is_fault())
-            && let Some(request) = request_in(out, first, state, self.interp, self.promela)
+    }
+
+    fn fault_noted(&self, state: &[u32], step: Step) {
+        if self.request.get().is_none()
+            && let Some(request) = request_of(state, step, self.interp, self.promela)
         {
-            // One is enough; whoever comes second is answered by the next search.
+            // One is enough; what else is missing the next search will find.
             let _ = self.request.set(request);
         }
     }
@@ -139,6 +140,7 @@ mod tests {
         while let Some(state) = sound(&out) {
             out.clear();
             watched.successors(&state, &mut out);
+            out.iter().filter(|(_, step)| step.is_fault()).for_each(|(_, step)| watched.note_fault(&state, step));
             steps += 1;
         }
         assert!(watched.request().is_some() && steps < 20, "after {steps} steps");

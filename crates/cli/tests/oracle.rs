@@ -6,7 +6,7 @@
 use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Around, Jit, Model};
-use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
+use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
 use plimsoll_store::{Block, Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -86,7 +86,7 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
     let outcome = match way {
         Way::BreadthFirst => {
             let (mut queue, mut log) = (Queue::new(width, grant.clone(), None), StepLog::new(grant, None));
-            bfs(&recorder, store, &mut queue, &mut log, &mut control)
+            bfs(&recorder, store, &mut queue, &mut log, Crew::of(1), &mut control)
         }
         Way::DepthFirst | Way::Reversed => {
             let stack = Stack::new(item_words(width, store), grant);

@@ -46,6 +46,11 @@ pub trait Model: Sync {
         one_step(self, state, number)
     }
 
+    /// Told of a step that goes wrong in `state`, by searches and in their order.
+    fn note_fault(&self, state: &[u32], step: Step) {
+        let _ = (state, step);
+    }
+
     /// The first property that `state` violates (or, for a goal, reaches), by number.
     fn violated(&self, state: &[u32]) -> Option<u32> {
         let _ = state;

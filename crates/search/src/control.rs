@@ -1,7 +1,7 @@
 //! What is asked of a search, when it must end, and what it counts.
 
 use crate::verdict::Why;
-use plimsoll_store::Chain;
+use plimsoll_store::Tiers;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -62,7 +62,7 @@ pub struct Stats {
 
 impl Stats {
     /// Asks the store how it is doing.
-    pub(crate) fn look_at(&mut self, store: &Chain) {
+    pub(crate) fn look_at(&mut self, store: &Tiers) {
         self.distinct = self.states;
         if let Some(health) = store.health() {
             (self.held, self.capacity, self.forgotten) = (health.held, health.capacity, health.forgotten);
@@ -90,7 +90,7 @@ pub struct Control<'a> {
     /// Set from outside to end the search at the next block of states.
     pub stop: &'a AtomicBool,
     /// Called now and then with the counts so far.
-    pub watch: &'a mut dyn FnMut(&Stats),
+    pub watch: &'a mut (dyn FnMut(&Stats) + Send),
 }
 
 /// Blocks of states between two looks at the clock and two calls of `watch`.
@@ -98,7 +98,7 @@ const BLOCKS_PER_LOOK: u32 = 32;
 
 impl Control<'_> {
     /// Must the search end now? Called once per block, number `block`.
-    pub(crate) fn must_end(&mut self, block: u32, stats: &mut Stats, store: &Chain) -> Option<Why> {
+    pub(crate) fn must_end(&mut self, block: u32, stats: &mut Stats, store: &Tiers) -> Option<Why> {
         if self.limits.states.is_some_and(|limit| stats.states >= limit) {
             return Some(Why::States);
         }

@@ -69,7 +69,7 @@ fn search<M: Model + ?Sized>(
     let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
     search.stats.frontier = search.stack.depth() as u64;
-    search.stats.look_at(search.store);
+    search.stats.look_at(&search.store.tiers);
     (search.control.watch)(&search.stats);
     Outcome { verdict, stats: search.stats, complete }
 }
@@ -134,7 +134,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 self.stats.states += 1;
                 if self.stats.states.is_multiple_of(STATES_PER_LOOK) || self.control.limits.states.is_some() {
                     let block = (self.stats.states / STATES_PER_LOOK) as u32;
-                    if let Some(why) = self.control.must_end(block, &mut self.stats, self.store) {
+                    if let Some(why) = self.control.must_end(block, &mut self.stats, &self.store.tiers) {
                         return Err(why);
                     }
                 }
@@ -203,6 +203,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             }
             if let (true, Some(state)) = (step.is_fault(), state) {
                 self.out.state_mut(position).copy_from_slice(state);
+                self.model.note_fault(state, step);
             }
             if self.control.ask.errors {
                 let what = if step.is_fault() { What::Fault } else { What::Assertion };

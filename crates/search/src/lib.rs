@@ -13,7 +13,7 @@ mod swaps;
 pub mod trace;
 pub mod verdict;
 
-pub use bfs::bfs;
+pub use bfs::{Crew, bfs};
 pub use control::{Ask, Control, Limits, Stats};
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use sleep::Sleep;

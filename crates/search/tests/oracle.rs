@@ -6,7 +6,7 @@
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Around, Interp, Model};
-use plimsoll_search::{Ask, Control, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs};
+use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, Stack, StepLog};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -63,7 +63,7 @@ fn search(model: &impl Model, order: Order, store: &mut Chain, redundancy_percen
         Order::Bfs => {
             let (mut queue, mut log) =
                 (Queue::new(model.width(), grant.clone(), None), StepLog::new(grant.clone(), None));
-            bfs(&recorder, store, &mut queue, &mut log, &mut control)
+            bfs(&recorder, store, &mut queue, &mut log, Crew::of(1), &mut control)
         }
         Order::Dfs => {
             let mut stack = Stack::new(item_words(model.width(), store), grant);

@@ -8,7 +8,7 @@
 //! are bounded by the grant and not by the capacity.
 
 use crate::budget::Grant;
-use crate::cache::{Answer, Cache, Health, Held, Note, Place, Spec, Ways};
+use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
 use crate::codec::{Codec, Coder};
 use crate::hash;
 use crate::intern::Intern;
@@ -117,20 +117,11 @@ impl Chain {
 
     /// Does the store keep notes, and may it forget?
     pub fn is_cache(&self) -> bool {
-        self.health().is_some()
+        self.tiers.health().is_some()
     }
 
     pub fn wants_kinds(&self) -> bool {
         self.tiers.wants_kinds()
-    }
-
-    /// What a cache knows about its work; none for an exact tier.
-    pub fn health(&self) -> Option<Health> {
-        match &self.tiers {
-            Tiers::Cache(cache) => Some(cache.health()),
-            Tiers::Ways(ways) => Some(ways.health()),
-            _ => None,
-        }
     }
 
     pub fn usage(&self) -> Usage {

@@ -70,6 +70,19 @@ impl Coder {
         }
     }
 
+    /// Can `count` more states be encoded without growing anything?
+    pub fn has_room(&self, count: usize) -> bool {
+        match self {
+            Coder::Plain { .. } => true,
+            Coder::Tree(tree) => tree.has_room(count),
+        }
+    }
+
+    /// Does the key of a state depend on what was encoded before?
+    pub fn numbers_states(&self) -> bool {
+        matches!(self, Coder::Tree(_))
+    }
+
     /// After another `count` states, both numbers of every root are below this.
     pub fn bound(&self, count: usize) -> u32 {
         match self {

@@ -61,12 +61,17 @@ impl Intern {
         self.region.bytes()
     }
 
+    /// Do `count` more vectors fit as it is?
+    pub fn has_room(&self, count: usize) -> bool {
+        self.len() + count <= self.room
+    }
+
     /// Makes sure that `count` more vectors fit.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
-        let wanted = self.len() + count;
-        if wanted <= self.room {
+        if self.has_room(count) {
             return Ok(());
         }
+        let wanted = self.len() + count;
         let least = (wanted * 100).div_ceil(self.load_percent(wanted));
         let comfortable = least.max(self.slots * GROWTH_PERCENT / 100);
         let sizes = [comfortable, (least + comfortable) / 2, least];

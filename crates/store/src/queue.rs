@@ -75,7 +75,8 @@ impl Queue {
         out.extend_from_slice(&words[self.taken * self.width..][..count * self.width]);
         self.taken += count;
         self.len -= count as u64;
-        if self.taken == *states {
+        // Where chunks end depends on what was pushed, not on when it is taken.
+        if self.taken == self.per_chunk {
             self.taken = 0;
             if let Some(Chunk { place: Place::Ram(words), .. }) = self.chunks.pop_front() {
                 self.recycle(words);

@@ -3,7 +3,7 @@
 //! A block is inserted at once: first its lines in memory are asked for, then all states are looked up. One worker at
 //! a time inserts, so which of equal states is the first does not depend on chance.
 
-use crate::cache::{Answer, Cache, Held, Note, Place, Rule, Ways};
+use crate::cache::{Answer, Cache, Health, Held, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::hash;
 use crate::intern::Intern;
@@ -124,6 +124,15 @@ impl Tiers {
             Tiers::Cache(cache) => cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind),
             Tiers::Ways(ways) => ways.rule() == Rule::Kind,
             _ => false,
+        }
+    }
+
+    /// What a cache knows about its work; none for an exact tier.
+    pub fn health(&self) -> Option<Health> {
+        match self {
+            Tiers::Cache(cache) => Some(cache.health()),
+            Tiers::Ways(ways) => Some(ways.health()),
+            _ => None,
         }
     }
 

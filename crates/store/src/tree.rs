@@ -69,6 +69,11 @@ impl Tree {
         self.tables.iter_mut().try_for_each(|table| table.reserve(count))
     }
 
+    /// Can `count` more states be encoded as it is?
+    pub fn has_room(&self, count: usize) -> bool {
+        self.tables.iter().all(|table| table.has_room(count))
+    }
+
     /// After another `count` states, both numbers of every root are below this.
     pub fn bound(&self, count: usize) -> u32 {
         let Some((left, right)) = self.root else { return u32::MAX };

@@ -290,6 +290,8 @@ fn wishes(options: &CheckOptions) -> Wishes {
         cache: options.search.cache.clone(),
         cache_size: options.search.cache_size,
         redundancy_percent: options.search.redundancy_limit,
+        // What is expanded and then not entered, because the search ends, must not count as taken.
+        workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
     }
 }
 

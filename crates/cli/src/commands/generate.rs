@@ -68,8 +68,8 @@ impl Written {
 
 fn write(options: &GenerateOptions, executor: &Executor) -> Result<Written, Failure> {
     let model = executor.model();
-    let wishes =
-        Wishes { memory: options.memory, store: StoreName::Plain, order: Some(Order::Bfs), ..Wishes::default() };
+    let (store, order) = (StoreName::Plain, Some(Order::Bfs));
+    let wishes = Wishes { memory: options.memory, store, order, workers: Some(1), ..Wishes::default() };
     let plan = Plan::resolve(&wishes, &Facts::now(model))?;
     let budget = Budget::new(plan.pool_bytes);
     let failed = |error: io::Error| Failure::usage(format!("{}: {error}", options.output.display()));

@@ -248,6 +248,9 @@ fn numbers(report: &Report, out: &mut String) {
     }
     line("time", show_seconds(report.total_seconds));
     line("  of it search", show_seconds(report.seconds));
+    if report.plan.workers > 1 {
+        line("workers", report.plan.workers.to_string());
+    }
     line("states/s", show_count(report.states_per_second as u64));
     line("bytes/state", format!("{:.1}", report.bytes_per_state));
     line("state vector", format!("{} B", report.model.state_bytes));

@@ -1,0 +1,156 @@
+//! A block of states and their successors: what a worker makes by itself, before anything is known about the store.
+
+use crate::trace::{is_deadlock, keep_sound_starts};
+use crate::verdict::Why;
+use plimsoll_model::{Conventions, Model, Step, Successors};
+use plimsoll_store::{Block, Full, Scratch, SharedCoder, Tiers};
+
+/// What the store asks of those who prepare blocks for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    /// What kind of step led to each successor.
+    pub kinds: bool,
+    /// The keys of the states that are expanded.
+    pub parents: bool,
+}
+
+impl Needs {
+    pub fn of(tiers: &Tiers) -> Needs {
+        Needs { kinds: tiers.wants_kinds(), parents: tiers.wants_parents() }
+    }
+}
+
+pub(super) struct Expansion {
+    /// How far away the states are; the successors are one step further.
+    pub level: u32,
+    /// The states, end to end.
+    pub parents: Vec<u32>,
+    pub out: Successors,
+    /// For each of the states, its first successor in `out`; one more at the end.
+    pub firsts: Vec<u32>,
+    /// Positions in `out` of steps that lead nowhere.
+    pub skip: Vec<u32>,
+    /// And of all steps that went wrong.
+    pub wrong: Vec<u32>,
+    /// Which of the states are deadlocked.
+    pub deadlocks: Vec<u32>,
+    kinds: Vec<u8>,
+    scratch: Scratch,
+    /// There was no room for the keys.
+    pub full: bool,
+    /// The states could not be had.
+    pub failure: Option<Why>,
+    /// Positions in `out` of states that the store did not hold.
+    pub fresh: Vec<u32>,
+}
+
+impl Expansion {
+    pub fn new(width: usize) -> Box<Expansion> {
+        Box::new(Expansion {
+            level: 0,
+            parents: Vec::new(),
+            out: Successors::new(width),
+            firsts: Vec::new(),
+            skip: Vec::new(),
+            wrong: Vec::new(),
+            deadlocks: Vec::new(),
+            kinds: Vec::new(),
+            scratch: Scratch::default(),
+            full: false,
+            failure: None,
+            fresh: Vec::new(),
+        })
+    }
+
+    /// How many states are expanded.
+    pub fn len(&self) -> usize {
+        self.parents.len() / self.out.width()
+    }
+
+    /// Lets the model write the initial states; returns their positions, and those of starts that went wrong.
+    pub fn start<M: Model + ?Sized>(&mut self, model: &M, needs: Needs) -> (Vec<u32>, Vec<(u32, Step)>) {
+        model.initial(&mut self.out);
+        let steps = self.out.iter().enumerate().map(|(position, (_, step))| (position as u32, step));
+        let wrong = steps.filter(|(_, step)| !step.is_plain()).collect();
+        let positions = keep_sound_starts(&mut self.out);
+        self.firsts.extend([0, self.out.len() as u32]);
+        self.note_kinds(model, needs);
+        (positions, wrong)
+    }
+
+    /// Lets the model write all successors of the states.
+    pub fn expand<M: Model + ?Sized>(&mut self, model: &M, conventions: &Conventions, needs: Needs) {
+        let Expansion { parents, out, firsts, deadlocks, .. } = self;
+        out.clear();
+        firsts.clear();
+        deadlocks.clear();
+        for (index, state) in parents.chunks_exact(out.width()).enumerate() {
+            let first = out.len();
+            firsts.push(first as u32);
+            model.successors(state, out);
+            if (first == out.len() || conventions.stuttering_is_deadlock) && is_deadlock(model, state, out, first) {
+                deadlocks.push(index as u32);
+            }
+        }
+        firsts.push(out.len() as u32);
+        self.mark_wrong();
+        self.note_kinds(model, needs);
+    }
+
+    /// Looks for steps that went wrong. Where they lead nowhere, their places in the block are given the state they
+    /// were taken in, which is known, so that the block can be inserted as it is.
+    fn mark_wrong(&mut self) {
+        let Expansion { parents, out, firsts, skip, wrong, .. } = self;
+        skip.clear();
+        wrong.clear();
+        if out.steps().iter().fold(0, |all, &step| all | step) < Step::LIMIT {
+            return;
+        }
+        for (parent, bounds) in parents.chunks_exact(out.width()).zip(firsts.windows(2)) {
+            for position in bounds[0]..bounds[1] {
+                let step = out.step(position as usize);
+                if step.is_plain() {
+                    continue;
+                }
+                wrong.push(position);
+                if step.is_fault() {
+                    out.state_mut(position as usize).copy_from_slice(parent);
+                    skip.push(position);
+                }
+            }
+        }
+    }
+
+    fn note_kinds<M: Model + ?Sized>(&mut self, model: &M, needs: Needs) {
+        if needs.kinds {
+            self.kinds.clear();
+            self.kinds.extend(self.out.iter().map(|(_, step)| model.kind(step)));
+        }
+    }
+
+    /// Computes the keys of the successors.
+    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs) {
+        let (block, scratch) = self.as_block();
+        self.full = coder.encode(block, scratch, needs.parents) == Err(Full);
+    }
+
+    /// Inserts the successors, whose keys were computed; see [`Tiers::insert`].
+    pub fn insert(&mut self, tiers: &mut Tiers) -> Result<(), Full> {
+        if self.full {
+            self.fresh.clear();
+            return Err(Full);
+        }
+        let mut fresh = std::mem::take(&mut self.fresh);
+        let (block, scratch) = self.as_block();
+        let inserted = tiers.insert(block, scratch, &mut fresh);
+        self.fresh = fresh;
+        inserted
+    }
+
+    fn as_block(&mut self) -> (Block<'_>, &mut Scratch) {
+        let Expansion { parents, firsts, skip, kinds, scratch, level, .. } = self;
+        // Initial states have no parents.
+        let depth = if parents.is_empty() { 0 } else { *level + 1 };
+        (Block { parents, firsts, states: self.out.states(), skip, kinds, depth }, scratch)
+    }
+}
