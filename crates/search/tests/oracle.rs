@@ -6,7 +6,9 @@
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Around, Interp, Model};
-use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs};
+use plimsoll_search::{
+    Ask, Control, Crew, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
+};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, Stack, StepLog};
 use std::collections::BTreeSet;
 use std::sync::Mutex;

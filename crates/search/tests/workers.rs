@@ -152,7 +152,8 @@ fn caches_forget_the_same_whatever_the_workers() {
             let codec = if (seed as usize + index / 4).is_multiple_of(2) { Codec::Tree } else { Codec::Plain };
             let store = || Chain::with_cache(codec, model.width(), spec, false, 80, &Grant::unlimited()).unwrap();
             compare(&model, store, 4, Question { slow: seed % 8 == 0, ..ALL });
-            forgotten += search(&model, store(), Crew { workers: 2, block_successors: 4 }, ALL).0.outcome.stats.forgotten;
+            forgotten +=
+                search(&model, store(), Crew { workers: 2, block_successors: 4 }, ALL).0.outcome.stats.forgotten;
         }
     }
     assert!(forgotten > 300, "{forgotten}");

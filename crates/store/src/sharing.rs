@@ -93,9 +93,8 @@ mod tests {
         let shared = SharedCoder::new(&mut coder);
         let fails = |worker: usize| {
             let mut scratch = Scratch::default();
-            blocks(worker).any(|states| {
-                shared.encode(Block::of(&states, &[0, STATES as u32]), &mut scratch, false).is_err()
-            })
+            blocks(worker)
+                .any(|states| shared.encode(Block::of(&states, &[0, STATES as u32]), &mut scratch, false).is_err())
         };
         let fails = &fails;
         let all = std::thread::scope(|scope| {

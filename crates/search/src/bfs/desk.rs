@@ -26,14 +26,14 @@ pub(super) struct Desk<'a> {
     /// States of a block on this level and on the next.
     sizes: [usize; 2],
     /// Blocks that were given out, in order; none for those still worked on.
-    blocks: VecDeque<Option<Box<Expansion>>>,
+    blocks: VecDeque<Option<Expansion>>,
     /// The number of the first of them.
     first: u64,
     /// There are never more of them.
     most_blocks: usize,
     /// States in them.
     ahead: u64,
-    spare: Vec<Box<Expansion>>,
+    spare: Vec<Expansion>,
     /// Workers that were started, those of them that wait, and those that were called and have not come yet.
     pub workers: usize,
     pub waiting: usize,
@@ -63,7 +63,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    pub fn spare(&mut self) -> Box<Expansion> {
+    pub fn spare(&mut self) -> Expansion {
         self.spare.pop().unwrap_or_else(|| Expansion::new(self.width))
     }
 
@@ -73,7 +73,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Gives out the next block, with its number.
-    pub fn give(&mut self) -> Option<(u64, Box<Expansion>)> {
+    pub fn give(&mut self) -> Option<(u64, Expansion)> {
         let (level, states) = self.next()?;
         let mut block = self.spare();
         block.level = level;
@@ -105,12 +105,12 @@ impl<'a> Desk<'a> {
     }
 
     /// Takes back a block that was expanded and encoded.
-    pub fn take_back(&mut self, number: u64, block: Box<Expansion>) {
+    pub fn take_back(&mut self, number: u64, block: Expansion) {
         self.blocks[(number - self.first) as usize] = Some(block);
     }
 
     /// The block that must be entered next, if it came back.
-    pub fn next_to_enter(&mut self) -> Option<Box<Expansion>> {
+    pub fn next_to_enter(&mut self) -> Option<Expansion> {
         if self.end.is_some() || !matches!(self.blocks.front(), Some(Some(_))) {
             return None;
         }
@@ -136,7 +136,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Puts away a block that was entered; at the end of a level the next one begins.
-    pub fn put_away<M: Model + ?Sized>(&mut self, block: Box<Expansion>, ledger: &mut Ledger<M>) {
+    pub fn put_away<M: Model + ?Sized>(&mut self, block: Expansion, ledger: &mut Ledger<M>) {
         if ledger.ends_within(block.level) {
             self.end = Some(End::Found);
         }
@@ -149,7 +149,7 @@ impl<'a> Desk<'a> {
 
     /// Begins a level, all of whose states were found.
     pub fn begin<M: Model + ?Sized>(&mut self, level: u32, ledger: &mut Ledger<M>) {
-        let size = (self.block_successors / (ledger.degree() + 1)).max(LEAST_STATES.min(self.block_successors));
+        let size = (self.block_successors / ledger.degree().saturating_add(1)).max(LEAST_STATES.min(self.block_successors));
         // The first level has none before it.
         self.sizes = [if level == 0 { size } else { self.sizes[1] }, size];
         (self.level, self.left, self.under_way) = (level, self.queue.len(), self.blocks.len());

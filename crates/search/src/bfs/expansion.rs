@@ -45,8 +45,8 @@ pub(super) struct Expansion {
 }
 
 impl Expansion {
-    pub fn new(width: usize) -> Box<Expansion> {
-        Box::new(Expansion {
+    pub fn new(width: usize) -> Expansion {
+        Expansion {
             level: 0,
             parents: Vec::new(),
             out: Successors::new(width),
@@ -59,7 +59,7 @@ impl Expansion {
             full: false,
             failure: None,
             fresh: Vec::new(),
-        })
+        }
     }
 
     /// How many states are expanded.

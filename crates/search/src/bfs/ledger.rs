@@ -105,7 +105,8 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
 
     /// Successors of a state, on average; before any is expanded, the most that there can be.
     pub fn degree(&self) -> usize {
-        if self.expanded == 0 { self.model.most_successors() } else { (self.stats.transitions / self.expanded) as usize }
+        let degree = self.stats.transitions.checked_div(self.expanded);
+        degree.map_or(self.model.most_successors(), |degree| degree as usize)
     }
 
     /// Was a violation found that nothing in the rest of `level` can come before?

@@ -47,8 +47,7 @@ struct Sweep<'a> {
 
 /// Runs the command.
 pub fn run(options: &SweepOptions, out: &mut Output) -> Result<u8, Failure> {
-    let jobs =
-        options.jobs.unwrap_or_else(|| machine::processors() as u64);
+    let jobs = options.jobs.unwrap_or_else(|| machine::processors() as u64);
     let memory = match options.memory {
         None => machine::memory_budget(None).bytes / jobs,
         given => machine::memory_budget(given).bytes,
