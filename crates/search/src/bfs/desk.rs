@@ -149,7 +149,8 @@ impl<'a> Desk<'a> {
 
     /// Begins a level, all of whose states were found.
     pub fn begin<M: Model + ?Sized>(&mut self, level: u32, ledger: &mut Ledger<M>) {
-        let size = (self.block_successors / ledger.degree().saturating_add(1)).max(LEAST_STATES.min(self.block_successors));
+        let least = LEAST_STATES.min(self.block_successors);
+        let size = (self.block_successors / ledger.degree().saturating_add(1)).max(least);
         // The first level has none before it.
         self.sizes = [if level == 0 { size } else { self.sizes[1] }, size];
         (self.level, self.left, self.under_way) = (level, self.queue.len(), self.blocks.len());
