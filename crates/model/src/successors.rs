@@ -160,10 +160,11 @@ impl Successors {
         other.truncate(first);
     }
 
-    /// The free space behind the entries, for executors that write many at once: states and steps.
+    /// Free space for `count` entries behind the others, for executors that write many at once: states and steps.
     #[inline]
-    pub fn spare(&mut self) -> (&mut [u32], &mut [u32]) {
-        (&mut self.states[self.len * self.width..], &mut self.steps[self.len..])
+    pub fn spare(&mut self, count: usize) -> (&mut [u32], &mut [u32]) {
+        self.reserve(count);
+        (&mut self.states[self.len * self.width..][..count * self.width], &mut self.steps[self.len..][..count])
     }
 
     /// Declares that `count` entries were written into [`Successors::spare`].

@@ -45,8 +45,31 @@ pub(super) enum Part {
     Switch(Slot, Vec<Option<Expand>>),
 }
 
-/// The code of some commands: by rank, then in order.
-pub(super) type Program = Vec<Vec<Part>>;
+impl Part {
+    pub fn function(&self, state: &[u32]) -> Option<Expand> {
+        match self {
+            Part::Always(function) => Some(*function),
+            Part::Switch(slot, functions) => functions.get(slot.load(state) as usize).copied().flatten(),
+        }
+    }
+}
+
+/// The code of some commands.
+pub(super) enum Program {
+    /// All have the same rank and fit one function.
+    Whole(Expand),
+    /// By rank, then in order.
+    Divided(Vec<Vec<Part>>),
+}
+
+impl Program {
+    fn of(sections: Vec<Vec<Part>>) -> Program {
+        match sections.iter().map(Vec::as_slice).collect::<Vec<_>>()[..] {
+            [[Part::Always(function)]] => Program::Whole(*function),
+            _ => Program::Divided(sections),
+        }
+    }
+}
 
 /// All native functions of a system, and the memory that holds them.
 pub(super) struct Native {
@@ -147,8 +170,9 @@ impl<'a> Compiler<'a> {
             Planned::Switch(slot, ids) => Part::Switch(slot, ids.into_iter().map(|id| id.map(expand)).collect()),
         };
         let section = |parts: Vec<Planned>| parts.into_iter().map(part).collect();
+        let program = |sections: Vec<Vec<Planned>>| Program::of(sections.into_iter().map(section).collect());
         Ok(Native {
-            programs: programs.into_iter().map(|sections| sections.into_iter().map(section).collect()).collect(),
+            programs: programs.into_iter().map(program).collect(),
             turns,
             properties: properties.into_iter().map(judge).collect(),
             accepted: accepted.map(judge),

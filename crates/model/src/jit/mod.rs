@@ -19,7 +19,7 @@ use plimsoll_ir::System;
 use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::{Conventions, Interp, Model, Step, Successors};
-use compile::{Compiler, Effort, Native, Part};
+use compile::{Compiler, Effort, Expand, Native, Part, Program};
 
 /// Executes a system as machine code.
 pub struct Jit {
@@ -70,30 +70,21 @@ impl Jit {
     fn expand(&self, state: &[u32], out: &mut Successors) {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
         assert_eq!(out.width(), self.width, "the buffer has the width of the model");
-        out.reserve(self.most_successors);
-        let (states, steps) = out.spare();
-        assert!(steps.len() >= self.most_successors && states.len() >= self.most_successors * self.width);
-        let mut count = 0;
-        for section in self.native.program(state) {
-            for part in section {
-                let function = match part {
-                    Part::Always(function) => *function,
-                    Part::Switch(slot, functions) => match functions.get(slot.load(state) as usize) {
-                        Some(Some(function)) => *function,
-                        _ => continue,
-                    },
-                };
-                // SAFETY: the code reads `width` words of the state and writes no more entries than commands of this
-                // section have instances in one state; with those before, at most `most_successors`, for which there
-                // is room. Indices are checked against the lengths of arrays, whatever the state holds.
-                count += unsafe {
-                    function(state.as_ptr(), states.as_mut_ptr().add(count * self.width), steps.as_mut_ptr().add(count))
-                } as usize;
+        let (states, steps) = out.spare(self.most_successors);
+        let (states, steps) = (states.as_mut_ptr(), steps.as_mut_ptr());
+        // SAFETY: the code reads `width` words of the state and writes no more entries than commands of one rank have
+        // instances in one state, after those that it is told of; at most `most_successors` in all, for which there is
+        // room. Indices are checked against the lengths of arrays, whatever the state holds.
+        let call = |count: usize, function: Expand| unsafe {
+            count + function(state.as_ptr(), states.add(count * self.width), steps.add(count)) as usize
+        };
+        let count = match self.native.program(state) {
+            Program::Whole(function) => call(0, *function),
+            Program::Divided(sections) => {
+                let run = |parts: &Vec<Part>| parts.iter().filter_map(|part| part.function(state)).fold(0, call);
+                sections.iter().map(run).find(|&count| count > 0).unwrap_or(0)
             }
-            if count > 0 {
-                break;
-            }
-        }
+        };
         out.commit(count);
     }
 }
@@ -180,8 +171,11 @@ mod tests {
             let whole = Jit::new(system.clone()).unwrap();
             let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000, most: usize::MAX };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
-            let all = parts.native.programs.iter().flatten().flatten();
-            switches += all.filter(|part| matches!(part, Part::Switch(..))).count();
+            let divided = parts.native.programs.iter().filter_map(|program| match program {
+                Program::Divided(sections) => Some(sections),
+                Program::Whole(_) => None,
+            });
+            switches += divided.flatten().flatten().filter(|part| matches!(part, Part::Switch(..))).count();
             let mut states = Successors::new(whole.width());
             whole.initial(&mut states);
             for next in 0..300 {
