@@ -146,8 +146,11 @@ impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
         while let Some(mut block) = desk.next_to_enter() {
             let mut entered = Ok(());
             desk = self.apart(desk, || {
-                if self.encodes_in_order && block.failure.is_none() {
-                    block.encode(&self.coder, self.needs);
+                if block.failure.is_none() {
+                    if self.encodes_in_order {
+                        block.encode(&self.coder, self.needs);
+                    }
+                    block.settle(&self.coder, ledger.tiers, self.needs);
                 }
                 entered = ledger.enter(&mut block);
             });

@@ -185,6 +185,15 @@ impl Model for Counters {
 }
 
 #[test]
+fn the_tree_learns_its_shape_while_workers_are_under_way() {
+    let question = Question { limits: Limits { states: Some(9_000), ..ALL.limits }, ..ALL };
+    assert!(compare(&Counters, || exact(Codec::Tree, 12), 64, question) > 1);
+    let [tree, plain] = [Codec::Tree, Codec::Plain]
+        .map(|codec| search(&Counters, exact(codec, 12), Crew { workers: 3, block_successors: 64 }, question).0);
+    assert!(tree.states == plain.states && tree.paths == plain.paths);
+}
+
+#[test]
 fn running_out_of_memory_or_time_ends_all_workers() {
     for codec in [Codec::Plain, Codec::Tree] {
         let budget = Budget::new(6 << 20);

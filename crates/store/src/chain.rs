@@ -12,7 +12,8 @@ use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
 use crate::codec::{Codec, Coder};
 use crate::hash;
 use crate::intern::Intern;
-use crate::roots::{Full, Roots};
+use crate::rooted::Rooted;
+use crate::roots::Full;
 use crate::tiers::{Block, Scratch, Tiers};
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once,
@@ -35,9 +36,9 @@ pub struct Usage {
 impl Chain {
     pub fn new(codec: Codec, width: usize, grant: &Grant) -> Result<Chain, Full> {
         let coder = Coder::new(codec, width, grant)?;
-        let tiers = match coder {
+        let tiers = match &coder {
             Coder::Plain { .. } => Tiers::Vectors(Intern::new(width, grant.clone())?),
-            Coder::Tree(_) => Tiers::Roots(Roots::new(grant.clone())?),
+            Coder::Tree(tree) => Tiers::Roots(Rooted::new(tree, grant)?),
         };
         Ok(Chain { coder, tiers })
     }
@@ -71,15 +72,22 @@ impl Chain {
 
     /// Makes sure that `count` more states find room.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
-        self.coder.reserve(count)?;
+        self.reserve_keys(count)?;
         self.tiers.reserve(count, self.coder.bound(count))
+    }
+
+    /// Makes sure that `count` more states can be encoded, also at the cost of never learning how to do it better.
+    fn reserve_keys(&mut self, count: usize) -> Result<(), Full> {
+        let reserved = self.coder.reserve(count);
+        if reserved.is_err() && self.tiers.forget_sample() { self.coder.reserve(count) } else { reserved }
     }
 
     /// Inserts a block and puts into `fresh` the positions of states not held before; of equal states in one block
     /// the first is fresh. On `Full` nothing is lost, but `fresh` covers only a part of the block.
     pub fn insert(&mut self, block: Block, scratch: &mut Scratch, fresh: &mut Vec<u32>) -> Result<(), Full> {
         fresh.clear();
-        self.coder.reserve(block.len())?;
+        self.tiers.teach(&mut self.coder);
+        self.reserve_keys(block.len())?;
         scratch.encode(&self.coder, block, self.tiers.wants_parents())?;
         self.tiers.insert(block, scratch, fresh)
     }

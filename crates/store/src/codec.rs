@@ -5,7 +5,7 @@
 
 use crate::budget::Grant;
 use crate::roots::Full;
-use crate::tree::{self, Tree};
+use crate::tree::{self, Shape, Tree};
 
 /// Words of a root.
 const ROOT_WORDS: usize = 2;
@@ -50,7 +50,7 @@ impl Coder {
     pub fn new(codec: Codec, width: usize, grant: &Grant) -> Result<Coder, Full> {
         Ok(match codec {
             Codec::Plain => Coder::Plain { width },
-            Codec::Tree => Coder::Tree(Tree::new(width, grant)?),
+            Codec::Tree => Coder::Tree(Tree::new(Shape::even(width), grant)?),
         })
     }
 
@@ -122,6 +122,11 @@ impl Coder {
 }
 
 impl Keys {
+    /// Are these roots of the tree with this number?
+    pub(crate) fn are_of(&self, tree: u64) -> bool {
+        self.rooted && (self.nodes.tree == tree || self.nodes.roots.is_empty())
+    }
+
     pub(crate) fn roots(&self) -> &[u64] {
         &self.nodes.roots
     }

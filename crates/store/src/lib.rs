@@ -10,6 +10,7 @@ pub mod intern;
 pub mod log;
 pub mod queue;
 pub mod region;
+pub mod rooted;
 pub mod roots;
 pub mod sharing;
 pub mod stack;

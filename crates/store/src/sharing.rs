@@ -6,7 +6,7 @@
 
 use crate::codec::Coder;
 use crate::roots::Full;
-use crate::tiers::{Block, Scratch};
+use crate::tiers::{Block, Scratch, Tiers};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -29,6 +29,14 @@ impl<'a> SharedCoder<'a> {
         let encoded = self.encode_announced(block, scratch, wants_parents);
         self.wanted.fetch_sub(block.len(), Ordering::AcqRel);
         encoded
+    }
+
+    /// Lets the codec learn from what is held, if it is time for that. Blocks that were encoded and not inserted by then
+    /// must be encoded again: see [`Tiers::accept`].
+    pub fn learn_from(&self, tiers: &mut Tiers) {
+        if tiers.can_teach() {
+            tiers.teach(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 
     fn encode_announced(&self, block: Block, scratch: &mut Scratch, wants_parents: bool) -> Result<(), Full> {

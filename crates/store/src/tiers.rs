@@ -7,14 +7,15 @@ use crate::cache::{Answer, Cache, Health, Held, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::hash;
 use crate::intern::Intern;
-use crate::roots::{Full, Roots};
+use crate::rooted::Rooted;
+use crate::roots::Full;
 
 #[derive(Debug)]
 pub enum Tiers {
     /// One exact tier of whole states.
     Vectors(Intern),
     /// One exact tier of roots.
-    Roots(Roots),
+    Roots(Rooted),
     /// Caches of states or of roots.
     Cache(Box<Cache>),
     /// The same where nothing has to be pinned.
@@ -99,14 +100,32 @@ impl Tiers {
                 }
                 Ok(())
             }
-            Tiers::Roots(roots) => {
-                let mixed = keys.roots().iter().map(|&root| Roots::mix(root));
-                hashes.extend(mixed.inspect(|&mixed| roots.prefetch(mixed)));
-                roots.insert_all(keys.roots(), hashes, fresh)
-            }
+            Tiers::Roots(roots) => roots.insert(block.states, keys, hashes, fresh),
             Tiers::Cache(cache) => insert_cached(&mut **cache, block, scratch, fresh),
             Tiers::Ways(ways) => insert_cached(&mut **ways, block, scratch, fresh),
         }
+    }
+
+    /// Are the keys in `scratch` of the kind that is held? Those computed before the coder learned are not.
+    pub fn accept(&self, scratch: &Scratch) -> bool {
+        if let Tiers::Roots(roots) = self { roots.accept(&scratch.keys) } else { true }
+    }
+
+    /// Will [`Tiers::teach`] do something?
+    pub fn can_teach(&self) -> bool {
+        if let Tiers::Roots(roots) = self { roots.can_teach() } else { false }
+    }
+
+    /// Lets the coder learn from the states held so far, if they are enough: see [`Rooted::learn`].
+    pub fn teach(&mut self, coder: &mut Coder) {
+        if let (Tiers::Roots(roots), Coder::Tree(tree)) = (self, coder) {
+            roots.learn(tree);
+        }
+    }
+
+    /// Gives back memory that serves only to teach the coder, if there is any.
+    pub fn forget_sample(&mut self) -> bool {
+        if let Tiers::Roots(roots) = self { roots.forget_sample() } else { false }
     }
 
     /// Does some rule ask for expanded states too?

@@ -1,67 +1,71 @@
 //! Tree compression: a state becomes two 32-bit numbers.
 //!
-//! The words of a state are cut into groups of up to four; a group's distinct values are numbered. The
-//! numbers are paired, and distinct pairs are numbered, level by level, until two numbers are left: the
-//! root, which stands for the state. Parts of states repeat, so the node tables stay small beside the set
-//! of roots. Injective: equal roots mean equal states. After Laarman, van de Pol and Weber (SPIN 2011);
-//! groups wider than a pair cut the lookups per state, and one table per position keeps the small ones in
-//! the processor's caches. Blocks of states pass through one position after the other, prefetching.
+//! The words of a state are cut into groups; a group's distinct values are numbered. The numbers are paired, and
+//! distinct pairs are numbered, level by level, until two numbers are left: the root, which stands for the state.
+//! Parts of states repeat, so the node tables stay small beside the set of roots. Injective: equal roots mean equal
+//! states. After Laarman, van de Pol and Weber (SPIN 2011); [`shape`] tells how groups and pairs are chosen. One
+//! table per position keeps the small ones in the processor's caches. Blocks of states pass through one position
+//! after the other, prefetching, and only where a state differs from the one before it is anything looked up.
 
 use crate::budget::Grant;
 use crate::hash;
 use crate::intern::Intern;
 use crate::roots::Full;
+use shape::{Source, WIDEST};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-const GROUP: usize = 4;
-/// With this many nodes or more, most of them are the same in one state and the next.
-const REPEATING_NODES: usize = 5;
+mod shape;
+
+pub use shape::Shape;
+
 /// A table this small stays in the processor's caches by itself.
 const NEAR_BYTES: usize = 512 << 10;
-
-/// Where a node finds its words: in the state, or among the numbers of two earlier nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Words { first: usize, count: usize },
-    Nodes { left: usize, right: usize },
-}
+/// States whose changes are told by the bits of one word.
+const TILE: usize = 64;
 
 /// The node tables of a tree over states of fixed width.
 #[derive(Debug)]
 pub struct Tree {
-    width: usize,
-    sources: Vec<Source>,
+    id: u64,
+    shape: Shape,
     /// One table per node.
     tables: Vec<Intern>,
-    /// The two nodes under the root; none if the state is a single word and its own root.
-    root: Option<(usize, usize)>,
 }
 
 /// Buffers for encoding one block; one per worker.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// Numbers of each node for each state of the block: node-major.
+    /// The tree that encoded the last block, and that block's last state with the numbers of its nodes.
+    pub(crate) tree: u64,
+    last: Vec<u32>,
+    last_numbers: Vec<u32>,
+    /// For each node a bit for each state: does its vector differ from that of the state before?
+    changed: Vec<u64>,
+    /// For each node the number it had last in the block before, then its number after each change.
     numbers: Vec<u32>,
     hashes: Vec<u64>,
     pub roots: Vec<u64>,
 }
 
 impl Tree {
-    pub fn new(width: usize, grant: &Grant) -> Result<Tree, Full> {
-        assert!(width > 0);
-        let (sources, root) = shape(width);
-        let tables = sources
-            .iter()
-            .map(|source| match *source {
-                Source::Words { count, .. } => Intern::new(count, grant.clone()),
-                Source::Nodes { .. } => Intern::new(2, grant.clone()),
-            })
-            .collect::<Result<_, Full>>()?;
-        Ok(Tree { width, sources, tables, root })
+    pub fn new(shape: Shape, grant: &Grant) -> Result<Tree, Full> {
+        static TREES: AtomicU64 = AtomicU64::new(1);
+        let table = |source: &Source| match *source {
+            Source::Words { count, .. } => Intern::new(count, grant.clone()),
+            Source::Nodes { .. } => Intern::new(2, grant.clone()),
+        };
+        let tables = shape.sources.iter().map(table).collect::<Result<_, Full>>()?;
+        Ok(Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables })
+    }
+
+    /// Tells this tree from all others: roots of different trees have nothing to do with each other.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Words per state.
     pub fn width(&self) -> usize {
-        self.width
+        self.shape.width
     }
 
     /// Makes sure that `count` more states can be encoded.
@@ -76,7 +80,7 @@ impl Tree {
 
     /// After another `count` states, both numbers of every root are below this.
     pub fn bound(&self, count: usize) -> u32 {
-        let Some((left, right)) = self.root else { return u32::MAX };
+        let Some((left, right)) = self.shape.root else { return u32::MAX };
         let most = self.tables[left].len().max(self.tables[right].len()) + count;
         u32::try_from(most).unwrap_or(u32::MAX)
     }
@@ -92,38 +96,88 @@ impl Tree {
 
     /// Computes the roots of all `states` (end to end) into `scratch.roots`.
     pub fn encode(&self, states: &[u32], scratch: &mut Scratch) -> Result<(), Full> {
-        let Scratch { numbers, hashes, roots } = scratch;
-        let count = states.len() / self.width;
-        roots.clear();
-        let Some((left, right)) = self.root else {
-            roots.extend(states.iter().map(|&word| word as u64));
+        let width = self.shape.width;
+        scratch.roots.clear();
+        let Some((left, right)) = self.shape.root else {
+            scratch.roots.extend(states.iter().map(|&word| word as u64));
+            scratch.tree = self.id;
             return Ok(());
         };
-        numbers.resize(self.sources.len() * count, 0);
-        hashes.resize(count, 0);
-        for (node, source) in self.sources.iter().enumerate() {
-            let (done, rest) = numbers.split_at_mut(node * count);
-            let out = &mut rest[..count];
-            let table = &self.tables[node];
-            let repeating = self.sources.len() >= REPEATING_NODES;
-            match *source {
-                Source::Words { first, count: group } => {
-                    let word = |state: usize, index: usize| states[state * self.width + first + index];
-                    match group {
-                        1 => number_all(table, repeating, |i| [word(i, 0)], hashes, out)?,
-                        2 => number_all(table, repeating, |i| [0, 1].map(|index| word(i, index)), hashes, out)?,
-                        3 => number_all(table, repeating, |i| [0, 1, 2].map(|index| word(i, index)), hashes, out)?,
-                        _ => number_all(table, repeating, |i| [0, 1, 2, 3].map(|index| word(i, index)), hashes, out)?,
-                    }
-                }
-                Source::Nodes { left, right } => {
-                    let (lefts, rights) = (&done[left * count..][..count], &done[right * count..][..count]);
-                    number_all(table, repeating, |i| [lefts[i], rights[i]], hashes, out)?;
+        let count = states.len() / width;
+        if count == 0 {
+            return Ok(());
+        }
+        self.prepare(states, scratch);
+        self.find_changes(states, scratch);
+        for node in 0..self.tables.len() {
+            self.number(node, states, scratch)?;
+        }
+        let Scratch { changed, numbers, roots, .. } = scratch;
+        let cursor = |node: usize| Cursor::new(node, count, changed, numbers);
+        let (mut lefts, mut rights) = (cursor(left), cursor(right));
+        roots.extend((0..count).map(|state| pair(lefts.number(state), rights.number(state))));
+        scratch.last.copy_from_slice(&states[(count - 1) * width..]);
+        scratch.tree = self.id;
+        Ok(())
+    }
+
+    /// Makes room for a block. What is known of the block before is taken back, lest it survive a failure.
+    fn prepare(&self, states: &[u32], scratch: &mut Scratch) {
+        let (width, nodes) = (self.shape.width, self.tables.len());
+        let count = states.len() / width;
+        if std::mem::take(&mut scratch.tree) != self.id {
+            // Nothing is known: every word differs.
+            scratch.last.clear();
+            scratch.last.extend(states[..width].iter().map(|word| !word));
+            scratch.last_numbers.clear();
+            scratch.last_numbers.resize(nodes, 0);
+        }
+        scratch.changed.resize(nodes * count.div_ceil(TILE), 0);
+        scratch.numbers.resize(nodes * (count + 1), 0);
+        scratch.hashes.resize(count, 0);
+    }
+
+    /// Finds where leaves change, as many states at a time as stay in the fastest cache.
+    fn find_changes(&self, states: &[u32], scratch: &mut Scratch) {
+        let width = self.shape.width;
+        let tiles = (states.len() / width).div_ceil(TILE);
+        let mut before = &scratch.last[..];
+        for (tile, here) in states.chunks(TILE * width).enumerate() {
+            for (node, source) in self.shape.sources.iter().enumerate() {
+                if let Source::Words { first, count } = *source {
+                    scratch.changed[node * tiles + tile] = CHANGES[count - 1](&before[first..], &here[first..], width);
                 }
             }
+            before = &here[here.len() - width..];
         }
-        let lefts = numbers[left * count..][..count].iter();
-        roots.extend(lefts.zip(&numbers[right * count..][..count]).map(|(&left, &right)| pair(left, right)));
+    }
+
+    /// Numbers the vectors of one node where they change.
+    fn number(&self, node: usize, states: &[u32], scratch: &mut Scratch) -> Result<(), Full> {
+        let table = &self.tables[node];
+        let count = states.len() / self.shape.width;
+        let tiles = count.div_ceil(TILE);
+        let Scratch { changed, numbers, hashes, last_numbers, .. } = scratch;
+        let (changed_before, changed) = changed.split_at_mut(node * tiles);
+        let (numbers_before, numbers) = numbers.split_at_mut(node * (count + 1));
+        let (changed, numbers) = (&mut changed[..tiles], &mut numbers[..count + 1]);
+        numbers[0] = last_numbers[node];
+        let done = match self.shape.sources[node] {
+            Source::Words { first, count } => {
+                let number_words = NUMBER_WORDS[count - 1];
+                number_words(table, &states[first..], self.shape.width, changed, hashes, &mut numbers[1..])?
+            }
+            Source::Nodes { left, right } => {
+                let cursor = |node: usize| Cursor::new(node, count, changed_before, numbers_before);
+                let (mut left, mut right) = (cursor(left), cursor(right));
+                for (all, (left, right)) in changed.iter_mut().zip(left.changed.iter().zip(right.changed)) {
+                    *all = left | right;
+                }
+                let vector = move |state: usize| [left.number(state), right.number(state)];
+                number_all(table, changed, vector, hashes, &mut numbers[1..])?
+            }
+        };
+        last_numbers[node] = numbers[done];
         Ok(())
     }
 }
@@ -133,92 +187,184 @@ fn pair(left: u32, right: u32) -> u64 {
     (left as u64) << 32 | right as u64
 }
 
-/// Numbers a block of vectors. In a large table first all are hashed, asking for the lines they need. Where
-/// vectors are `repeating`, one equal to the one before is not looked up again.
+/// Reads the numbers of a node, state by state; states at which it does not change may be left out.
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    changed: &'a [u64],
+    numbers: &'a [u32],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(node: usize, count: usize, changed: &'a [u64], numbers: &'a [u32]) -> Cursor<'a> {
+        let tiles = count.div_ceil(TILE);
+        let numbers = &numbers[node * (count + 1)..][..count + 1];
+        Cursor { changed: &changed[node * tiles..][..tiles], numbers, at: 0 }
+    }
+
+    #[inline(always)]
+    fn number(&mut self, state: usize) -> u32 {
+        self.at += (self.changed[state / TILE] >> (state % TILE) & 1) as usize;
+        self.numbers[self.at]
+    }
+}
+
+/// For each state a bit: do its first words differ from those of the state before?
+type Changes = fn(before: &[u32], here: &[u32], width: usize) -> u64;
+const CHANGES: [Changes; WIDEST] =
+    [changes::<1>, changes::<2>, changes::<3>, changes::<4>, changes::<5>, changes::<6>, changes::<7>, changes::<8>];
+
+fn changes<const N: usize>(before: &[u32], here: &[u32], width: usize) -> u64 {
+    let mut last: [u32; N] = words(before);
+    let mut bits = 0;
+    for (index, state) in here.chunks(width).enumerate() {
+        let now = words(state);
+        bits |= ((now != last) as u64) << index;
+        last = now;
+    }
+    bits
+}
+
+#[inline(always)]
+fn words<const N: usize>(state: &[u32]) -> [u32; N] {
+    *state.first_chunk().expect("no leaf reaches beyond the state")
+}
+
+/// Numbers the first words of states.
+type NumberWords = fn(&Intern, &[u32], usize, &[u64], &mut [u64], &mut [u32]) -> Result<usize, Full>;
+const NUMBER_WORDS: [NumberWords; WIDEST] = [
+    number_words::<1>,
+    number_words::<2>,
+    number_words::<3>,
+    number_words::<4>,
+    number_words::<5>,
+    number_words::<6>,
+    number_words::<7>,
+    number_words::<8>,
+];
+
+fn number_words<const N: usize>(
+    table: &Intern,
+    states: &[u32],
+    width: usize,
+    changed: &[u64],
+    hashes: &mut [u64],
+    out: &mut [u32],
+) -> Result<usize, Full> {
+    number_all(table, changed, |state| words::<N>(&states[state * width..]), hashes, out)
+}
+
+/// Numbers the vectors of the states that are `changed`, and says how many those are. With a large table first all
+/// are hashed, asking for the lines they need.
 #[inline(always)]
 fn number_all<const N: usize>(
     table: &Intern,
-    repeating: bool,
-    vector: impl Fn(usize) -> [u32; N],
+    changed: &[u64],
+    mut vector: impl FnMut(usize) -> [u32; N] + Clone,
     hashes: &mut [u64],
     out: &mut [u32],
-) -> Result<(), Full> {
-    let near = table.bytes() <= NEAR_BYTES;
-    if !near {
-        for (index, hash) in hashes.iter_mut().enumerate() {
-            let vector_here = vector(index);
-            *hash = hash::words(&vector_here);
-            table.prefetch(*hash);
-        }
+) -> Result<usize, Full> {
+    let mut done = 0;
+    if table.bytes() <= NEAR_BYTES {
+        for_each(changed, |state| {
+            let vector = vector(state);
+            out[done] = table.intern(&vector, hash::words(&vector))?.0;
+            done += 1;
+            Ok(())
+        })?;
+        return Ok(done);
     }
-    let (mut last, mut last_number) = ([0; N], u32::MAX);
-    for index in 0..out.len() {
-        let here = vector(index);
-        if !(repeating && last_number != u32::MAX && here == last) {
-            let hash = if near { hash::words(&here) } else { hashes[index] };
-            last_number = table.intern(&here, hash)?.0;
-            last = here;
-        }
-        out[index] = last_number;
-    }
-    Ok(())
+    let mut vector_ahead = vector.clone();
+    for_each(changed, |state| {
+        hashes[done] = hash::words(&vector_ahead(state));
+        table.prefetch(hashes[done]);
+        done += 1;
+        Ok(())
+    })?;
+    done = 0;
+    for_each(changed, |state| {
+        out[done] = table.intern(&vector(state), hashes[done])?.0;
+        done += 1;
+        Ok(())
+    })?;
+    Ok(done)
 }
 
-/// Cuts `width` words into groups and pairs them up to two nodes, children before parents.
-fn shape(width: usize) -> (Vec<Source>, Option<(usize, usize)>) {
-    if width == 1 {
-        return (Vec::new(), None);
+/// Visits the states whose bits are set.
+#[inline(always)]
+fn for_each(changed: &[u64], mut visit: impl FnMut(usize) -> Result<(), Full>) -> Result<(), Full> {
+    for (tile, &bits) in changed.iter().enumerate() {
+        let mut bits = bits;
+        while bits != 0 {
+            visit(tile * TILE + bits.trailing_zeros() as usize)?;
+            bits &= bits - 1;
+        }
     }
-    let groups = width.div_ceil(GROUP).max(2);
-    let bound = |group: usize| group * width / groups;
-    let mut sources: Vec<Source> = (0..groups)
-        .map(|group| Source::Words { first: bound(group), count: bound(group + 1) - bound(group) })
-        .collect();
-    let mut level: Vec<usize> = (0..groups).collect();
-    while level.len() > 2 {
-        level = level
-            .chunks(2)
-            .map(|nodes| match *nodes {
-                [left, right] => {
-                    sources.push(Source::Nodes { left, right });
-                    sources.len() - 1
-                }
-                _ => nodes[0],
-            })
-            .collect();
-    }
-    (sources, Some((level[0], level[1])))
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
     use std::collections::HashMap;
+
+    /// Encodes random blocks, most of whose states differ little from the one before; roots must tell them apart.
+    fn check(shape: Shape, random: &mut u64) {
+        let mut next = |below: usize| {
+            *random ^= *random << 13;
+            *random ^= *random >> 7;
+            *random ^= *random << 17;
+            (*random >> 20) as usize % below
+        };
+        let width = shape.width;
+        let mut tree = Tree::new(shape, &Budget::new(1 << 30).grant("tree", 1 << 30)).unwrap();
+        let (mut scratch, mut roots, mut twin) = (Scratch::default(), HashMap::new(), HashMap::new());
+        let mut state = vec![0; width];
+        for count in [1, 0, 63, 64, 65, 2, 150, 1, 1] {
+            let mut states = Vec::new();
+            for _ in 0..count {
+                for _ in 0..next(3) {
+                    state[next(width)] = next(3) as u32;
+                }
+                if next(40) == 0 {
+                    state.fill_with(|| next(3) as u32);
+                }
+                states.extend_from_slice(&state);
+            }
+            tree.reserve(count).unwrap();
+            tree.encode(&states, &mut scratch).unwrap();
+            assert_eq!(scratch.roots.len(), count);
+            for (state, &root) in states.chunks(width).zip(&scratch.roots) {
+                assert_eq!(roots.entry(root).or_insert_with(|| state.to_vec()), state, "width {width}");
+                assert_eq!(*twin.entry(state.to_vec()).or_insert(root), root, "width {width}");
+            }
+        }
+    }
 
     #[test]
     fn roots_are_equal_exactly_when_states_are() {
         let mut random = 88172645463325252u64;
-        for width in 1..=30 {
-            let mut tree = Tree::new(width, &Grant::unlimited()).unwrap();
-            let mut scratch = Scratch::default();
-            let mut seen: HashMap<u64, Vec<u32>> = HashMap::new();
-            for _ in 0..40 {
-                let mut states = Vec::new();
-                for _ in 0..25 * width {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    states.push((random >> 20) as u32 % 3);
-                }
-                tree.reserve(25).unwrap();
-                tree.encode(&states, &mut scratch).unwrap();
-                for (state, &root) in states.chunks(width).zip(&scratch.roots) {
-                    let known = seen.entry(root).or_insert_with(|| state.to_vec());
-                    assert_eq!(known, state);
-                }
+        for width in 1..=130 {
+            check(Shape::even(width), &mut random);
+            if Shape::can_be_learned(width) {
+                let sample: Vec<u32> = (0..50 * width as u32).map(|index| index * index % 11 % 4).collect();
+                check(Shape::learned(width, &sample), &mut random);
             }
-            let distinct: std::collections::HashSet<_> = seen.values().collect();
-            assert_eq!(distinct.len(), seen.len(), "width {width}: one state with two roots");
         }
+    }
+
+    #[test]
+    fn buffers_may_pass_from_one_tree_to_another() {
+        let grant = Grant::unlimited();
+        let mut trees = [6, 6, 7].map(|width| Tree::new(Shape::even(width), &grant).unwrap());
+        let mut scratch = Scratch::default();
+        trees.iter_mut().for_each(|tree| tree.reserve(10).unwrap());
+        trees[0].encode(&[1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2], &mut scratch).unwrap();
+        trees[2].encode(&[2; 7], &mut scratch).unwrap();
+        trees[1].encode(&[2; 6], &mut scratch).unwrap();
+        assert_eq!((&scratch.roots[..], trees[1].nodes()), (&[0][..], 2));
+        trees[0].encode(&[2; 6], &mut scratch).unwrap();
+        assert_eq!(scratch.roots, [pair(1, 1)]);
     }
 }

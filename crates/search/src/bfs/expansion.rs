@@ -134,6 +134,16 @@ impl Expansion {
         self.full = coder.encode(block, scratch, needs.parents) == Err(Full);
     }
 
+    /// Lets the store learn how to encode better, if it is time for that, and makes sure that the keys are as it wants
+    /// them, now that the turn of this block has come.
+    pub fn settle(&mut self, coder: &SharedCoder, tiers: &mut Tiers, needs: Needs) {
+        coder.learn_from(tiers);
+        let room = self.full && tiers.forget_sample();
+        if room || !self.full && !tiers.accept(&self.scratch) {
+            self.encode(coder, needs);
+        }
+    }
+
     /// Inserts the successors, whose keys were computed; see [`Tiers::insert`].
     pub fn insert(&mut self, tiers: &mut Tiers) -> Result<(), Full> {
         if self.full {

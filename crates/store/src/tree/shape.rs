@@ -1,0 +1,242 @@
+//! The shape of a tree: which words make a leaf, and which nodes are paired.
+//!
+//! Any shape is injective, but a good one cuts states where their parts vary independently: then the parts have
+//! few distinct values, and the tables are small and fast. Before anything is known the words are cut evenly. From
+//! a sample of states the best binary tree is found by dynamic programming over all intervals: a node costs its
+//! distinct vectors in the sample times their size, and something for being there.
+
+use crate::hash;
+
+/// Words of the widest leaf.
+pub const WIDEST: usize = 8;
+/// Words of a leaf where nothing is known.
+const EVEN: usize = 4;
+/// No more places to cut than this are considered, unless leaves would be too wide.
+const ATOMS: usize = 48;
+/// What a node costs by itself, in vectors: a lookup takes time, however small the table.
+const NODE: u64 = 256;
+/// Wider states are cut evenly: there are too many ways to do better.
+const WIDEST_LEARNED: usize = 1024;
+
+/// Where a node finds its words: in the state, or among the numbers of two earlier nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Words { first: usize, count: usize },
+    Nodes { left: usize, right: usize },
+}
+
+/// Nodes, children before parents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub width: usize,
+    pub sources: Vec<Source>,
+    /// The two nodes under the root; none if the state is a single word and its own root.
+    pub root: Option<(usize, usize)>,
+}
+
+impl Shape {
+    /// Leaves of like width, paired level by level.
+    pub fn even(width: usize) -> Shape {
+        if width == 1 {
+            return Shape { width, sources: Vec::new(), root: None };
+        }
+        let bounds = even_bounds(width, width.div_ceil(EVEN).max(2));
+        let leaf = |bounds: &[usize]| Source::Words { first: bounds[0], count: bounds[1] - bounds[0] };
+        let mut sources: Vec<Source> = bounds.windows(2).map(leaf).collect();
+        let mut level: Vec<usize> = (0..sources.len()).collect();
+        while level.len() > 2 {
+            level = level
+                .chunks(2)
+                .map(|nodes| match *nodes {
+                    [left, right] => {
+                        sources.push(Source::Nodes { left, right });
+                        sources.len() - 1
+                    }
+                    _ => nodes[0],
+                })
+                .collect();
+        }
+        Shape { width, sources, root: Some((level[0], level[1])) }
+    }
+
+    /// Can something be learned about states of this width?
+    pub fn can_be_learned(width: usize) -> bool {
+        (3..=WIDEST_LEARNED).contains(&width)
+    }
+
+    /// The shape that is best for the states of `sample` (end to end).
+    pub fn learned(width: usize, sample: &[u32]) -> Shape {
+        assert!(Shape::can_be_learned(width) && !sample.is_empty());
+        let intervals = Intervals::of(atoms(width, sample), width, sample);
+        let cuts = intervals.cheapest_cuts();
+        let mut shape = Shape { width, sources: Vec::new(), root: None };
+        let cut = cuts[intervals.atoms()];
+        let left = shape.add(&intervals, &cuts, 0, cut);
+        let right = shape.add(&intervals, &cuts, cut, intervals.atoms());
+        shape.root = Some((left, right));
+        shape
+    }
+
+    fn add(&mut self, intervals: &Intervals, cuts: &[usize], from: usize, to: usize) -> usize {
+        let cut = cuts[intervals.index(from, to)];
+        let source = if cut == 0 {
+            Source::Words { first: intervals.bounds[from], count: intervals.words(from, to) }
+        } else {
+            let left = self.add(intervals, cuts, from, cut);
+            Source::Nodes { left, right: self.add(intervals, cuts, cut, to) }
+        };
+        self.sources.push(source);
+        self.sources.len() - 1
+    }
+}
+
+fn even_bounds(width: usize, parts: usize) -> Vec<usize> {
+    (0..=parts).map(|part| part * width / parts).collect()
+}
+
+/// Where a state may be cut: before every word that varies in the sample, if those are not too many. No two
+/// bounds are further apart than a leaf is wide.
+fn atoms(width: usize, sample: &[u32]) -> Vec<usize> {
+    let varies = |word: usize| sample.iter().skip(word).step_by(width).any(|&value| value != sample[word]);
+    let mut bounds = vec![0];
+    for word in 1..width {
+        if word - bounds[bounds.len() - 1] == WIDEST || varies(word) {
+            bounds.push(word);
+        }
+    }
+    bounds.push(width);
+    let parts = bounds.len() - 1;
+    if (2..=ATOMS).contains(&parts) { bounds } else { even_bounds(width, width.min(ATOMS.max(width.div_ceil(WIDEST)))) }
+}
+
+/// The number of distinct vectors for every interval of atoms.
+struct Intervals {
+    bounds: Vec<usize>,
+    distinct: Vec<u32>,
+}
+
+impl Intervals {
+    /// Counts by setting a bit for every vector's hash: a few vectors in a hundred share theirs with another.
+    fn of(bounds: Vec<usize>, width: usize, sample: &[u32]) -> Intervals {
+        let states = sample.len() / width;
+        let marks = (states * 16).next_power_of_two().max(64);
+        let shift = 32 - marks.trailing_zeros();
+        let mut seen = vec![0u64; marks / 64];
+        let part = |atom: usize, state: &[u32]| (hash::words(&state[bounds[atom]..bounds[atom + 1]]) >> 32) as u32;
+        let parts: Vec<Vec<u32>> = (0..bounds.len() - 1)
+            .map(|atom| sample.chunks_exact(width).map(|state| part(atom, state)).collect())
+            .collect();
+        let mut intervals = Intervals { distinct: vec![0; bounds.len() * bounds.len()], bounds };
+        let mut hashes = vec![0u32; states];
+        for from in 0..intervals.atoms() {
+            hashes.fill(0);
+            let mut distinct = 0;
+            for to in from + 1..=intervals.atoms() {
+                // Where practically all states differ they do so in longer intervals, too.
+                if distinct as usize * 16 < states * 15 {
+                    seen.fill(0);
+                    for (hash, part) in hashes.iter_mut().zip(&parts[to - 1]) {
+                        *hash = (*hash ^ part).wrapping_mul(0x9E37_79B1);
+                        *hash ^= *hash >> 15;
+                        let mark = (*hash >> shift) as usize;
+                        seen[mark / 64] |= 1 << (mark % 64);
+                    }
+                    distinct = seen.iter().map(|bits| bits.count_ones()).sum();
+                }
+                let index = intervals.index(from, to);
+                intervals.distinct[index] = distinct;
+            }
+        }
+        intervals
+    }
+
+    fn atoms(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    fn index(&self, from: usize, to: usize) -> usize {
+        from * self.bounds.len() + to
+    }
+
+    fn words(&self, from: usize, to: usize) -> usize {
+        self.bounds[to] - self.bounds[from]
+    }
+
+    /// For every interval the cut that makes it cheapest, zero for none (a leaf). The interval of all atoms is cut.
+    fn cheapest_cuts(&self) -> Vec<usize> {
+        let mut costs = vec![0u64; self.distinct.len()];
+        let mut cuts = vec![0; self.distinct.len()];
+        for (length, from) in
+            (1..=self.atoms()).flat_map(|length| (0..=self.atoms() - length).map(move |from| (length, from)))
+        {
+            let (to, index) = (from + length, self.index(from, from + length));
+            let vectors = self.distinct[index] as u64 + NODE;
+            let halves = |&cut: &usize| costs[self.index(from, cut)] + costs[self.index(cut, to)];
+            let cut = (from + 1..to).min_by_key(halves);
+            let cut_cost = cut.map_or(u64::MAX, |cut| halves(&cut) + vectors * 3);
+            let words = self.words(from, to);
+            let leaf_cost = vectors * (words as u64 + 1);
+            let is_leaf = words <= WIDEST && leaf_cost <= cut_cost && length < self.atoms();
+            costs[index] = if is_leaf { leaf_cost } else { cut_cost };
+            cuts[index] = if is_leaf { 0 } else { cut.unwrap_or(0) };
+        }
+        cuts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a node, in order.
+    fn words(shape: &Shape, node: usize) -> Vec<usize> {
+        match shape.sources[node] {
+            Source::Words { first, count } => {
+                assert!((1..=WIDEST).contains(&count));
+                (first..first + count).collect()
+            }
+            Source::Nodes { left, right } => {
+                assert!(left < node && right < node);
+                [words(shape, left), words(shape, right)].concat()
+            }
+        }
+    }
+
+    fn all_words(shape: &Shape) -> Vec<usize> {
+        let (left, right) = shape.root.unwrap();
+        [words(shape, left), words(shape, right)].concat()
+    }
+
+    #[test]
+    fn every_shape_has_every_word_once_and_in_order() {
+        let mut random = 88172645463325252u64;
+        for width in (2..=130).chain([300, 1024, 5000]) {
+            let expected: Vec<usize> = (0..width).collect();
+            assert_eq!(all_words(&Shape::even(width)), expected);
+            for variety in [1, 2, 50] {
+                let sample: Vec<u32> = (0..20 * width)
+                    .map(|index| {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        if (index % width).is_multiple_of(3) { 0 } else { (random >> 20) as u32 % variety }
+                    })
+                    .collect();
+                if Shape::can_be_learned(width) {
+                    assert_eq!(all_words(&Shape::learned(width, &sample)), expected, "variety {variety}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cuts_where_parts_vary_independently() {
+        // Words 0 to 2 and 3 to 9 hold two counters that have nothing to do with each other.
+        let states = (0..60).flat_map(|a| (0..60).map(move |b| [a, a * 7, a ^ 3, b, b + 1, b, b, b * b, 5, b]));
+        let sample: Vec<u32> = states.flatten().collect();
+        let shape = Shape::learned(10, &sample);
+        let (left, right) = shape.root.unwrap();
+        assert_eq!((words(&shape, left), words(&shape, right)), ((0..3).collect(), (3..10).collect()));
+        assert_eq!(shape.sources.len(), 2);
+    }
+}
