@@ -95,7 +95,7 @@ fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
     let grant = budget.grant("store", plan.store_bytes);
     let store = match &plan.strategy_parts.cache {
-        None => Chain::new(plan.codec, model.width(), &grant),
+        None => Chain::new(plan.codec, &model.used_bits(), &grant),
         Some(spec) => {
             let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
             let pins = plan.search != Order::Bfs;

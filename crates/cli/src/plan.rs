@@ -12,6 +12,7 @@ use crate::size::{Size, show_bytes};
 use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
+use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
 use plimsoll_store::{Budget, Chain, Codec};
 use serde::Serialize;
 use std::fmt;
@@ -64,10 +65,10 @@ pub struct Wishes {
 }
 
 /// What is known about the model and the process when bytes are divided.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Facts {
-    /// Words per state.
-    pub width: u64,
+    /// The bits of each word that states use.
+    pub used_bits: Vec<u32>,
     pub most_successors: u64,
     /// Resident memory of the process, model and native code included.
     pub resident_bytes: u64,
@@ -138,10 +139,15 @@ impl Facts {
     /// Looks at the model and at this process.
     pub fn now(model: &(impl Model + ?Sized)) -> Facts {
         Facts {
-            width: model.width() as u64,
+            used_bits: model.used_bits(),
             most_successors: model.most_successors() as u64,
             resident_bytes: machine::resident_bytes(),
         }
+    }
+
+    /// Words per state.
+    fn width(&self) -> u64 {
+        self.used_bits.len() as u64
     }
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
@@ -152,7 +158,7 @@ impl Facts {
     /// States (whose vectors may have twice the capacity they need), nodes of the tree, hashes, steps; for every block
     /// that may be under way.
     fn buffer_bytes(&self, workers: usize) -> u64 {
-        let per_successor = self.width * 4 * 2 + self.width * 8 * 2 + 64;
+        let per_successor = self.width() * 4 * 2 + self.width() * 8 * 2 + 64;
         let block = self.block().saturating_mul(per_successor);
         block.saturating_mul(Crew::of(workers).blocks() as u64).saturating_add((workers - 1) as u64 * WORKER_BYTES)
     }
@@ -169,13 +175,13 @@ impl Facts {
 
     /// Bytes without which a stack cannot work.
     fn least_stack(&self) -> u64 {
-        let frame = self.most_successors.saturating_mul((self.width + 2) * 4);
+        let frame = self.most_successors.saturating_mul((self.width() + 2) * 4);
         frame.saturating_mul(2).saturating_add(STACK_SLOTS * SLOT as u64)
     }
 
     /// Bytes of a frontier chunk.
     fn chunk_bytes(&self) -> u64 {
-        (SLOT as u64).max(self.width * 4)
+        (SLOT as u64).max(self.width() * 4)
     }
 }
 
@@ -185,12 +191,7 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let strategy = Strategy::parse(wishes.strategy.as_deref(), wishes.cache.as_deref(), wishes.order)
             .map_err(PlanError::Strategy)?;
-        let codec = match wishes.store {
-            StoreName::Plain => Codec::Plain,
-            // Nodes of forgotten states would stay in a tree.
-            StoreName::Auto if strategy.cache.is_some() => Codec::Plain,
-            StoreName::Auto | StoreName::Tree => Codec::Tree,
-        };
+        let codec = choose_codec(wishes.store, strategy.cache.is_some(), facts)?;
         let order = strategy.order;
         let fixed = facts.resident_bytes.saturating_add(facts.buffer_bytes(1)).saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
@@ -273,7 +274,7 @@ impl Plan {
         let most =
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
         let per_state =
-            Chain::bytes_per_cached(self.codec, facts.width as usize, spec, self.search == Order::Dfs) as u64;
+            Chain::bytes_per_cached(self.codec, facts.used_bits.len(), spec, self.search == Order::Dfs) as u64;
         let states = match wishes.cache_size {
             None => most / per_state,
             Some(CacheSize::States(states)) => states,
@@ -295,12 +296,29 @@ impl Plan {
     }
 }
 
+fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, PlanError> {
+    let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
+    let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
+    match wish {
+        StoreName::Plain => Ok(Codec::Plain),
+        StoreName::Tree => Ok(Codec::Tree),
+        StoreName::Packed if cached => refused("a cache holds states as they are, or roots of a tree".into()),
+        StoreName::Packed if used_bits > MOST_BITS => {
+            refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
+        }
+        // Nodes of forgotten states would stay in a tree.
+        StoreName::Auto if cached => Ok(Codec::Plain),
+        StoreName::Auto if used_bits > FEW_BITS => Ok(Codec::Tree),
+        StoreName::Auto | StoreName::Packed => Ok(Codec::Packed),
+    }
+}
+
 /// What the structures need before the first state can be expanded, and a little more.
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
     let trial = Budget::new(1 << 30);
     let wanted = usize::try_from(facts.block()).unwrap_or(usize::MAX);
-    let store = match Chain::new(codec, facts.width as usize, &trial.grant("trial", 1 << 30)) {
+    let store = match Chain::new(codec, &facts.used_bits, &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
         Err(_) => 1 << 30,
     };
@@ -315,11 +333,13 @@ fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
 mod tests {
     use super::*;
 
-    const FACTS: Facts = Facts { width: 6, most_successors: 20, resident_bytes: 8 << 20 };
+    fn facts() -> Facts {
+        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, resident_bytes: 8 << 20 }
+    }
 
     fn plan(memory: u64, disk_bytes: u64, order: Order) -> Result<Plan, PlanError> {
         let wishes = Wishes { memory: Some(Size::Bytes(memory)), disk_bytes, order: Some(order), ..Wishes::default() };
-        Plan::resolve(&wishes, &FACTS)
+        Plan::resolve(&wishes, &facts())
     }
 
     #[test]
@@ -344,7 +364,7 @@ mod tests {
             let Err(PlanError::TooSmall { least_bytes, .. }) = plan(1, disk, order) else {
                 panic!("one byte is enough")
             };
-            assert!(least_bytes > FACTS.resident_bytes && least_bytes < 16 << 20, "{least_bytes}");
+            assert!(least_bytes > facts().resident_bytes && least_bytes < 16 << 20, "{least_bytes}");
             assert!(plan(least_bytes, disk, order).is_ok());
             assert!(plan(least_bytes - 1, disk, order).is_err());
         }
@@ -352,7 +372,8 @@ mod tests {
 
     #[test]
     fn absurd_models_are_refused_not_overflowed() {
-        let facts = Facts { width: 1 << 20, most_successors: u64::MAX / 4, resident_bytes: 8 << 20 };
+        let facts =
+            Facts { used_bits: vec![u32::MAX; 1 << 20], most_successors: u64::MAX / 4, resident_bytes: 8 << 20 };
         let error = Plan::resolve(&Wishes::default(), &facts).unwrap_err();
         assert!(error.to_string().contains("too small for this model"));
     }

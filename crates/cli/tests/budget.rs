@@ -20,7 +20,7 @@ fn no_search_takes_more_memory_than_it_was_given() {
     let mut unfinished = 0;
     for megabytes in [16u64, 32, 48] {
         for model in models {
-            for options in [&["--order", "bfs"][..], &["--order", "dfs"], &["--store", "plain"]] {
+            for options in [&["--order", "bfs"][..], &["--order", "dfs"], &["--store", "plain"], &["--store", "tree"]] {
                 unfinished += within(model, megabytes, options) as u32;
             }
         }

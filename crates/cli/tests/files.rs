@@ -24,7 +24,7 @@ fn small_models_agree_in_every_configuration() {
     assert!(models.len() > 15, "{} models", models.len());
     for (path, rows) in &models {
         for order in ["bfs", "dfs"] {
-            for store in ["plain", "tree"] {
+            for store in ["plain", "auto", "tree"] {
                 for executor in ["jit", "interp"] {
                     check(path, rows, &["--order", order, "--store", store, "--executor", executor]);
                 }
@@ -35,7 +35,7 @@ fn small_models_agree_in_every_configuration() {
 
 #[test]
 fn large_models_agree_breadth_first() {
-    large(&["--order", "bfs", "--store", "tree", "--executor", "jit"]);
+    large(&["--order", "bfs", "--store", "auto", "--executor", "jit"]);
 }
 
 #[test]

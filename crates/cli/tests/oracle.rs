@@ -39,7 +39,7 @@ struct Visited {
 
 impl Visited {
     fn new(width: usize) -> Visited {
-        let set = Chain::new(Codec::Tree, width, &grant()).unwrap();
+        let set = Chain::new(Codec::Tree, &vec![u32::MAX; width], &grant()).unwrap();
         Visited { set, scratch: Scratch::default(), fresh: Vec::new() }
     }
 
@@ -104,7 +104,7 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
 
 /// Tries every way to search `model`; returns how many forgot states and visited all of them in spite of it.
 fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
-    let exact = || Chain::new(Codec::Tree, model.width(), &grant()).unwrap();
+    let exact = || Chain::new(Codec::Tree, &model.used_bits(), &grant()).unwrap();
     let (outcome, truth) = search(model, Way::BreadthFirst, &mut exact(), None, most_states);
     if !outcome.complete {
         return None;

@@ -165,6 +165,15 @@ impl System {
         }
     }
 
+    /// The bits of each word of a state that variables use; the others are always zero.
+    pub fn used_bits(&self, layout: &Layout) -> Vec<u32> {
+        let mut used = vec![0; layout.words()];
+        for (index, var) in self.vars.iter().enumerate() {
+            layout.scalars(index, &var.ty).iter().for_each(|(_, slot, _)| slot.store(&mut used, u32::MAX));
+        }
+        used
+    }
+
     /// The initial values of the variables as a state.
     pub fn base_state(&self, layout: &Layout) -> Vec<u32> {
         let mut state = vec![0; layout.words()];

@@ -27,6 +27,10 @@ impl<A: Around> Model for A {
         self.inner().width()
     }
 
+    fn used_bits(&self) -> Vec<u32> {
+        self.inner().used_bits()
+    }
+
     fn most_successors(&self) -> usize {
         self.inner().most_successors()
     }

@@ -64,6 +64,11 @@ impl Model for Graph {
         1
     }
 
+    fn used_bits(&self) -> Vec<u32> {
+        let last = self.nodes() as u32 - 1;
+        vec![u32::MAX.checked_shr(last.leading_zeros()).unwrap_or(0)]
+    }
+
     fn most_successors(&self) -> usize {
         self.most_successors
     }

@@ -285,6 +285,10 @@ impl Model for Interp {
         self.layout.words()
     }
 
+    fn used_bits(&self) -> Vec<u32> {
+        self.system.used_bits(&self.layout)
+    }
+
     fn most_successors(&self) -> usize {
         self.commands.order.most_successors()
     }

@@ -31,6 +31,11 @@ pub trait Model: Sync {
     /// Words per state, at least one.
     fn width(&self) -> usize;
 
+    /// The bits of each word that can differ from zero: what is known not to be used takes no room in a store.
+    fn used_bits(&self) -> Vec<u32> {
+        vec![u32::MAX; self.width()]
+    }
+
     /// No state has more successors than this (faults counted), unless atomic chains multiply them.
     fn most_successors(&self) -> usize;
 

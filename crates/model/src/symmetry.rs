@@ -100,6 +100,10 @@ impl<M: Model> Model for Symmetric<M> {
         self.inner.width()
     }
 
+    fn used_bits(&self) -> Vec<u32> {
+        self.inner.used_bits()
+    }
+
     fn most_successors(&self) -> usize {
         self.inner.most_successors()
     }

@@ -86,7 +86,7 @@ fn grant() -> Grant {
 }
 
 fn exact(model: &impl Model, order: Order) -> Found {
-    let mut store = Chain::new(Codec::Plain, model.width(), &grant()).unwrap();
+    let mut store = Chain::new(Codec::Plain, &model.used_bits(), &grant()).unwrap();
     search(model, order, &mut store, None)
 }
 

@@ -4,6 +4,7 @@
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Verdict, Why, bfs};
+use plimsoll_store::packing::Packing;
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, StepLog};
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -92,15 +93,17 @@ fn compare(model: &dyn Model, store: impl Fn() -> Chain, block_successors: usize
     compared.into_iter().max().unwrap()
 }
 
-fn exact(codec: Codec, width: usize) -> Chain {
-    Chain::new(codec, width, &Grant::unlimited()).unwrap()
+fn exact(codec: Codec, model: &dyn Model) -> Chain {
+    let used = model.used_bits();
+    let codec = if codec == Codec::Packed && Packing::new(&used).is_none() { Codec::Tree } else { codec };
+    Chain::new(codec, &used, &Grant::unlimited()).unwrap()
 }
 
 /// Random systems with more than a few states.
 fn systems(count: usize) -> impl Iterator<Item = (u64, Interp)> {
     let size = Size { states: 2_000, ..Size::MEDIUM };
     let large = |model: &Interp| {
-        let (seen, _) = search(model, exact(Codec::Plain, model.width()), Crew::of(1), ALL);
+        let (seen, _) = search(model, exact(Codec::Plain, model), Crew::of(1), ALL);
         seen.states.len() > 60
     };
     let all = (0..).map(move |seed| (seed, Interp::new(random_system(seed, size))));
@@ -111,10 +114,10 @@ fn systems(count: usize) -> impl Iterator<Item = (u64, Interp)> {
 fn exact_stores_see_the_same_whatever_the_workers() {
     let mut together = 0;
     for (seed, model) in systems(60) {
-        let codec = if seed % 2 == 0 { Codec::Tree } else { Codec::Plain };
-        let question = Question { slow: seed % 3 > 0, ..ALL };
+        let codec = [Codec::Tree, Codec::Plain, Codec::Packed][seed as usize % 3];
+        let question = Question { slow: seed % 5 > 1, ..ALL };
         let block = [1, 4, 30][seed as usize / 2 % 3];
-        together += (compare(&model, || exact(codec, model.width()), block, question) > 1) as u32;
+        together += (compare(&model, || exact(codec, &model), block, question) > 1) as u32;
     }
     assert!(together > 15, "hardly ever did several workers take part: {together}");
 }
@@ -125,7 +128,7 @@ fn a_violation_ends_the_search_at_the_same_state() {
     for (seed, model) in systems(50) {
         let ask = Ask { keep_going: false, deadlocks: seed % 3 == 0, ..Ask::EVERYTHING };
         let question = Question { ask, slow: seed % 2 == 0, ..ALL };
-        let store = || exact(Codec::Tree, model.width());
+        let store = || exact(Codec::Tree, &model);
         compare(&model, store, 3, question);
         let (seen, _) = search(&model, store(), Crew { workers: 4, block_successors: 3 }, question);
         violated += matches!(seen.outcome.verdict, Verdict::Violated(_)) as u32;
@@ -137,7 +140,7 @@ fn a_violation_ends_the_search_at_the_same_state() {
 fn limits_end_the_search_at_the_same_state() {
     for (seed, model) in systems(20) {
         for limits in [Limits { states: Some(50 + seed), ..ALL.limits }, Limits { depth: Some(4), ..ALL.limits }] {
-            compare(&model, || exact(Codec::Plain, model.width()), 5, Question { limits, ..ALL });
+            compare(&model, || exact(Codec::Plain, &model), 5, Question { limits, ..ALL });
         }
     }
 }
@@ -187,9 +190,9 @@ impl Model for Counters {
 #[test]
 fn the_tree_learns_its_shape_while_workers_are_under_way() {
     let question = Question { limits: Limits { states: Some(9_000), ..ALL.limits }, ..ALL };
-    assert!(compare(&Counters, || exact(Codec::Tree, 12), 64, question) > 1);
+    assert!(compare(&Counters, || exact(Codec::Tree, &Counters), 64, question) > 1);
     let [tree, plain] = [Codec::Tree, Codec::Plain]
-        .map(|codec| search(&Counters, exact(codec, 12), Crew { workers: 3, block_successors: 64 }, question).0);
+        .map(|codec| search(&Counters, exact(codec, &Counters), Crew { workers: 3, block_successors: 64 }, question).0);
     assert!(tree.states == plain.states && tree.paths == plain.paths);
 }
 
@@ -197,14 +200,14 @@ fn the_tree_learns_its_shape_while_workers_are_under_way() {
 fn running_out_of_memory_or_time_ends_all_workers() {
     for codec in [Codec::Plain, Codec::Tree] {
         let budget = Budget::new(6 << 20);
-        let store = Chain::new(codec, 12, &budget.grant("store", 6 << 20)).unwrap();
+        let store = Chain::new(codec, &Counters.used_bits(), &budget.grant("store", 6 << 20)).unwrap();
         let (seen, took_part) = search(&Counters, store, Crew::of(4), ALL);
         assert_eq!(seen.outcome.verdict, Verdict::Unknown(Why::Memory), "{codec:?}");
         assert!(seen.outcome.stats.states > 10_000 && took_part > 1, "{codec:?}: {:?}", seen.outcome.stats);
     }
     let deadline = Some(Instant::now() + Duration::from_millis(100));
     let question = Question { limits: Limits { deadline, ..ALL.limits }, ..ALL };
-    let (seen, _) = search(&Counters, exact(Codec::Tree, 12), Crew::of(4), question);
+    let (seen, _) = search(&Counters, exact(Codec::Tree, &Counters), Crew::of(4), question);
     assert_eq!(seen.outcome.verdict, Verdict::Unknown(Why::Time));
 }
 
@@ -224,6 +227,7 @@ impl Around for Broken<'_> {
 
 #[test]
 fn a_worker_that_panics_ends_the_search() {
-    let run = || search(&Broken(&Counters), exact(Codec::Tree, 12), Crew { workers: 4, block_successors: 64 }, ALL);
+    let run =
+        || search(&Broken(&Counters), exact(Codec::Tree, &Counters), Crew { workers: 4, block_successors: 64 }, ALL);
     assert!(std::panic::catch_unwind(run).is_err());
 }

@@ -12,6 +12,7 @@ use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
 use crate::codec::{Codec, Coder};
 use crate::hash;
 use crate::intern::Intern;
+use crate::packed::Packed;
 use crate::rooted::Rooted;
 use crate::roots::Full;
 use crate::tiers::{Block, Scratch, Tiers};
@@ -34,10 +35,12 @@ pub struct Usage {
 }
 
 impl Chain {
-    pub fn new(codec: Codec, width: usize, grant: &Grant) -> Result<Chain, Full> {
-        let coder = Coder::new(codec, width, grant)?;
+    /// A chain of one exact tier, for states whose words use these bits.
+    pub fn new(codec: Codec, used: &[u32], grant: &Grant) -> Result<Chain, Full> {
+        let coder = Coder::new(codec, used, grant)?;
         let tiers = match &coder {
-            Coder::Plain { .. } => Tiers::Vectors(Intern::new(width, grant.clone())?),
+            Coder::Plain { width } => Tiers::Vectors(Intern::new(*width, grant.clone())?),
+            Coder::Packed(packing) => Tiers::Packed(Packed::new(packing.key_bits(), grant.clone())?),
             Coder::Tree(tree) => Tiers::Roots(Rooted::new(tree, grant)?),
         };
         Ok(Chain { coder, tiers })
@@ -52,7 +55,8 @@ impl Chain {
         capacity: usize,
         grant: &Grant,
     ) -> Result<Chain, Full> {
-        let coder = Coder::new(codec, width, grant)?;
+        assert!(codec != Codec::Packed, "caches hold words");
+        let coder = Coder::new(codec, &vec![u32::MAX; width], grant)?;
         let key_words = codec.key_words(width);
         let tiers = match spec.alone().filter(|_| !pins) {
             Some(rule) => Tiers::Ways(Box::new(Ways::new(rule, key_words, capacity, grant)?)),
@@ -146,9 +150,12 @@ mod tests {
 
     #[test]
     fn every_codec_agrees_with_a_hash_set() {
-        for codec in [Codec::Plain, Codec::Tree] {
-            for width in [1, 2, 3, 6, 11, 26] {
-                let mut chain = Chain::new(codec, width, &Grant::unlimited()).unwrap();
+        for (codec, width) in [Codec::Plain, Codec::Packed, Codec::Tree]
+            .into_iter()
+            .flat_map(|codec| [1, 2, 3, 6, 11, 26].map(|width| (codec, width)))
+        {
+            {
+                let mut chain = Chain::new(codec, &vec![3; width], &Grant::unlimited()).unwrap();
                 let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
                 let mut random = 88172645463325252u64;
                 for _ in 0..300 {
@@ -175,9 +182,10 @@ mod tests {
 
     #[test]
     fn a_full_store_says_so_and_stays_within_its_grant() {
-        for codec in [Codec::Plain, Codec::Tree] {
+        for codec in [Codec::Plain, Codec::Packed, Codec::Tree] {
             let budget = Budget::new(1 << 20);
-            let mut chain = Chain::new(codec, 6, &budget.grant("store", 1 << 20)).unwrap();
+            let mut chain =
+                Chain::new(codec, &[0xFF_FFFF, 0, 7, 0, 0xFF_FFFF, 1], &budget.grant("store", 1 << 20)).unwrap();
             let (mut scratch, mut fresh) = (Scratch::default(), Vec::new());
             let mut count = 0u32;
             while chain.reserve(1).is_ok() {

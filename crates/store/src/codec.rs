@@ -4,6 +4,7 @@
 //! the tree) grows in [`Coder::reserve`] and nowhere else.
 
 use crate::budget::Grant;
+use crate::packing::Packing;
 use crate::roots::Full;
 use crate::tree::{self, Shape, Tree};
 
@@ -14,6 +15,8 @@ const ROOT_WORDS: usize = 2;
 pub enum Codec {
     /// The words as they are.
     Plain,
+    /// The used bits, mixed; for states that use up to 128.
+    Packed,
     /// Tree compression.
     Tree,
 }
@@ -22,7 +25,7 @@ impl Codec {
     /// Words of the key of a state of `width` words, where keys are held as words.
     pub fn key_words(self, width: usize) -> usize {
         match self {
-            Codec::Plain => width,
+            Codec::Plain | Codec::Packed => width,
             Codec::Tree => ROOT_WORDS,
         }
     }
@@ -32,6 +35,7 @@ impl Codec {
 #[derive(Debug)]
 pub enum Coder {
     Plain { width: usize },
+    Packed(Packing),
     Tree(Tree),
 }
 
@@ -40,6 +44,7 @@ pub enum Coder {
 pub struct Keys {
     nodes: tree::Scratch,
     words: Vec<u32>,
+    pub(crate) packed: Vec<u128>,
     /// Are the keys roots, or the states themselves?
     rooted: bool,
     /// Both numbers of every root are below this.
@@ -47,10 +52,14 @@ pub struct Keys {
 }
 
 impl Coder {
-    pub fn new(codec: Codec, width: usize, grant: &Grant) -> Result<Coder, Full> {
+    /// A coder for states whose words use these bits.
+    pub fn new(codec: Codec, used: &[u32], grant: &Grant) -> Result<Coder, Full> {
         Ok(match codec {
-            Codec::Plain => Coder::Plain { width },
-            Codec::Tree => Coder::Tree(Tree::new(Shape::even(width), grant)?),
+            Codec::Plain => Coder::Plain { width: used.len() },
+            Codec::Packed => {
+                Coder::Packed(Packing::new(used).expect("the plan packs only states that are narrow enough"))
+            }
+            Codec::Tree => Coder::Tree(Tree::new(Shape::even(used.len()), grant)?),
         })
     }
 
@@ -58,6 +67,7 @@ impl Coder {
     pub fn width(&self) -> usize {
         match self {
             Coder::Plain { width } => *width,
+            Coder::Packed(packing) => packing.width(),
             Coder::Tree(tree) => tree.width(),
         }
     }
@@ -65,7 +75,7 @@ impl Coder {
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         match self {
-            Coder::Plain { .. } => Ok(()),
+            Coder::Plain { .. } | Coder::Packed(_) => Ok(()),
             Coder::Tree(tree) => tree.reserve(count),
         }
     }
@@ -73,7 +83,7 @@ impl Coder {
     /// Can `count` more states be encoded without growing anything?
     pub fn has_room(&self, count: usize) -> bool {
         match self {
-            Coder::Plain { .. } => true,
+            Coder::Plain { .. } | Coder::Packed(_) => true,
             Coder::Tree(tree) => tree.has_room(count),
         }
     }
@@ -86,7 +96,7 @@ impl Coder {
     /// After another `count` states, both numbers of every root are below this.
     pub fn bound(&self, count: usize) -> u32 {
         match self {
-            Coder::Plain { .. } => 0,
+            Coder::Plain { .. } | Coder::Packed(_) => 0,
             Coder::Tree(tree) => tree.bound(count),
         }
     }
@@ -96,6 +106,7 @@ impl Coder {
         debug_assert_eq!(states.len() % self.width(), 0);
         match self {
             Coder::Plain { .. } => keys.rooted = false,
+            Coder::Packed(packing) => packing.encode(states, &mut keys.packed),
             Coder::Tree(tree) => {
                 keys.rooted = true;
                 tree.encode(states, &mut keys.nodes)?;
@@ -107,7 +118,7 @@ impl Coder {
 
     pub fn bytes(&self) -> usize {
         match self {
-            Coder::Plain { .. } => 0,
+            Coder::Plain { .. } | Coder::Packed(_) => 0,
             Coder::Tree(tree) => tree.bytes(),
         }
     }
@@ -115,7 +126,7 @@ impl Coder {
     /// Shared parts of states.
     pub fn parts(&self) -> usize {
         match self {
-            Coder::Plain { .. } => 0,
+            Coder::Plain { .. } | Coder::Packed(_) => 0,
             Coder::Tree(tree) => tree.nodes(),
         }
     }

@@ -8,6 +8,8 @@ pub mod disk;
 pub mod hash;
 pub mod intern;
 pub mod log;
+pub mod packed;
+pub mod packing;
 pub mod queue;
 pub mod region;
 pub mod rooted;

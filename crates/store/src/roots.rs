@@ -16,7 +16,7 @@ use crate::region::{Region, prefetch};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-mod compact;
+pub(crate) mod compact;
 mod mix;
 
 use compact::{Compact, Inserted, LINE as COMPACT_LINE};
@@ -29,6 +29,8 @@ const SLACK: usize = 64;
 const FIRST_LINES: usize = 448;
 const LOAD_PERCENT: usize = 85;
 const GROWTH_PERCENT: usize = 145;
+/// With fewer lines the rest of a mixed value does not fit.
+const LEAST_COMPACT_LINES_LOG: u32 = MIX_BITS - compact::REST_BITS;
 /// A wide table this large is worth turning into a compact one, even if that has to be larger at first.
 const NARROW_FROM_LINES: usize = 1 << 13;
 
@@ -98,7 +100,7 @@ impl Roots {
         }
         // Well below the limit, lest a few more numbers force the table back.
         let may_narrow = bound <= 1 << (MIX_BITS / 2 - 1) && self.lines >= NARROW_FROM_LINES;
-        if self.format == Format::Wide && may_narrow && self.grow(1 << compact::LEAST_LINES_LOG).is_some() {
+        if self.format == Format::Wide && may_narrow && self.grow(1 << LEAST_COMPACT_LINES_LOG).is_some() {
             self.narrow();
             return self.reserve(count, bound);
         }
@@ -200,7 +202,7 @@ impl Roots {
         let lines = self.region.bytes() / 64 - SLACK;
         match self.format {
             Format::Wide => self.spread_wide(lines),
-            Format::Compact(compact) => self.respread(compact, Format::Compact(Compact::new(lines)), lines),
+            Format::Compact(compact) => self.respread(compact, Format::Compact(Compact::new(MIX_BITS, lines)), lines),
         }
         Some(())
     }
@@ -219,7 +221,7 @@ impl Roots {
 
     /// From wide to compact, in place: as many lines have twice the room, and homes stay.
     fn narrow(&mut self) {
-        let compact = Compact::new(self.lines);
+        let compact = Compact::new(MIX_BITS, self.lines);
         let mut waiting = Vec::new();
         let pairs = self.region.pairs_mut();
         let mut roots = [0; LINE];

@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn keys_are_equal_exactly_when_states_are_while_tables_grow() {
-        let mut coder = Coder::new(Codec::Tree, WIDTH, &Grant::unlimited()).unwrap();
+        let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &Grant::unlimited()).unwrap();
         let shared = SharedCoder::new(&mut coder);
         let encode_all = |worker: usize| {
             let mut scratch = Scratch::default();
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn memory_that_runs_out_is_an_answer_for_everybody() {
         let budget = Budget::new(200 << 10);
-        let mut coder = Coder::new(Codec::Tree, WIDTH, &budget.grant("tree", 200 << 10)).unwrap();
+        let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &budget.grant("tree", 200 << 10)).unwrap();
         let shared = SharedCoder::new(&mut coder);
         let fails = |worker: usize| {
             let mut scratch = Scratch::default();

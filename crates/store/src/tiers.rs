@@ -7,6 +7,7 @@ use crate::cache::{Answer, Cache, Health, Held, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::hash;
 use crate::intern::Intern;
+use crate::packed::Packed;
 use crate::rooted::Rooted;
 use crate::roots::Full;
 
@@ -14,6 +15,8 @@ use crate::roots::Full;
 pub enum Tiers {
     /// One exact tier of whole states.
     Vectors(Intern),
+    /// One exact tier of packed states.
+    Packed(Packed),
     /// One exact tier of roots.
     Roots(Rooted),
     /// Caches of states or of roots.
@@ -78,6 +81,7 @@ impl Tiers {
     pub fn reserve(&mut self, count: usize, bound: u32) -> Result<(), Full> {
         match self {
             Tiers::Vectors(table) => table.reserve(count),
+            Tiers::Packed(packed) => packed.reserve(count),
             Tiers::Roots(roots) => roots.reserve(count, bound),
             Tiers::Cache(_) | Tiers::Ways(_) => Ok(()),
         }
@@ -98,6 +102,10 @@ impl Tiers {
                         fresh.push(position as u32);
                     }
                 }
+                Ok(())
+            }
+            Tiers::Packed(packed) => {
+                packed.insert_all(&keys.packed, fresh);
                 Ok(())
             }
             Tiers::Roots(roots) => roots.insert(block.states, keys, hashes, fresh),
@@ -159,6 +167,7 @@ impl Tiers {
     pub fn held(&self) -> (usize, usize) {
         match self {
             Tiers::Vectors(table) => (table.len(), table.bytes()),
+            Tiers::Packed(packed) => (packed.len(), packed.bytes()),
             Tiers::Roots(roots) => (roots.len(), roots.bytes()),
             Tiers::Cache(cache) => (cache.len(), cache.bytes()),
             Tiers::Ways(ways) => (ways.len(), ways.bytes()),

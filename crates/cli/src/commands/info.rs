@@ -39,7 +39,8 @@ fn describe(system: &System, language: &str) -> String {
     let mut out = String::new();
     let instances = Instances::of(&system.commands).total();
     let _ = writeln!(out, "model            {} ({language})", system.name);
-    let _ = writeln!(out, "state            {} B ({} words)", layout.words() * 4, layout.words());
+    let bits: u32 = system.used_bits(&layout).iter().map(|word| word.count_ones()).sum();
+    let _ = writeln!(out, "state            {} B ({} words, {bits} bits used)", layout.words() * 4, layout.words());
     let _ = writeln!(out, "processes        {}", system.processes.len());
     let _ = writeln!(out, "variables        {}", system.vars.len());
     let _ = writeln!(out, "commands         {} ({} instances)", system.commands.len(), show_count(instances.into()));

@@ -104,6 +104,10 @@ impl Model for Jit {
         self.width
     }
 
+    fn used_bits(&self) -> Vec<u32> {
+        self.interp.used_bits()
+    }
+
     fn most_successors(&self) -> usize {
         self.most_successors
     }

@@ -5,51 +5,59 @@
 //! is full about once in four, and fifteen tries fail about once in a billion. What still finds no room is
 //! kept aside by the caller. Line, try and rest give the home back, hence the value.
 
-use super::mix::MIX_BITS;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Entries in a line.
 pub const LINE: usize = 16;
 /// Bits for the number of the try, from one; zero is an empty place.
 const TRY_BITS: u32 = 4;
-const TRIES: u32 = (1 << TRY_BITS) - 1;
-const REST_BITS: u32 = 32 - TRY_BITS;
+pub const TRIES: u32 = (1 << TRY_BITS) - 1;
+pub const REST_BITS: u32 = 32 - TRY_BITS;
 const REST_MASK: u32 = (1 << REST_BITS) - 1;
-/// With fewer lines the rest of a mixed value does not fit.
-pub const LEAST_LINES_LOG: u32 = MIX_BITS - REST_BITS;
 
 /// The geometry of a compact table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compact {
+    /// Bits of a mixed value.
+    bits: u32,
     lines: usize,
     lines_log: u32,
 }
 
 impl Compact {
-    pub fn new(lines: usize) -> Compact {
+    pub fn new(bits: u32, lines: usize) -> Compact {
         let lines_log = lines.ilog2();
-        assert!(lines_log >= LEAST_LINES_LOG);
-        Compact { lines, lines_log }
+        assert!(bits <= lines_log + REST_BITS, "the rest of a value of {bits} bits does not fit");
+        Compact { bits, lines, lines_log }
+    }
+
+    pub fn lines(&self) -> usize {
+        self.lines
     }
 
     /// Home line of a mixed value and the rest of it. Values with one home differ by at least one in
     /// `value * lines`, hence by at least `lines`, so dropping that many low bits keeps them apart.
     #[inline(always)]
-    fn split(&self, mixed: u64) -> (usize, u32) {
+    pub fn split(&self, mixed: u64) -> (usize, u32) {
         let product = mixed as u128 * self.lines as u128;
-        let fraction = product as u64 & ((1 << MIX_BITS) - 1);
-        ((product >> MIX_BITS) as usize, (fraction >> self.lines_log) as u32)
+        let fraction = product as u64 & ((1 << self.bits) - 1);
+        ((product >> self.bits) as usize, (fraction >> self.lines_log) as u32)
     }
 
     /// The mixed value with this home and rest: the only multiple of `lines` in a range shorter than it.
     #[inline(always)]
     fn join(&self, home: usize, rest: u32) -> u64 {
-        let low = (home as u128) << MIX_BITS | (rest as u128) << self.lines_log;
-        // Floating point is off by one at most: the value has 44 bits, the mantissa 53.
-        let guess = (low as f64 / self.lines as f64) as u64;
-        let fits = |value: u64| value as u128 * self.lines as u128 >= low;
-        let first = guess.saturating_sub(1);
-        (first..first + 3).find(|&value| fits(value)).expect("within one of the guess")
+        let low = (home as u128) << self.bits | (rest as u128) << self.lines_log;
+        // The value is that over the number of lines, rounded up. Floating point is faster and off by less than two
+        // while values have fewer bits than a mantissa.
+        if self.bits > 50 {
+            return low.div_ceil(self.lines as u128) as u64;
+        }
+        let scaled = home as f64 * (1u64 << self.bits) as f64 + ((rest as u64) << self.lines_log) as f64;
+        let guess = (scaled / self.lines as f64) as u64;
+        let (lines, short) =
+            (self.lines as i64, (low as u64).wrapping_sub(guess.wrapping_mul(self.lines as u64)) as i64);
+        guess.wrapping_add_signed((short > 0) as i64 + (short > lines) as i64 - (short <= -lines) as i64)
     }
 
     /// How far from its home a value with this rest lies on a later try.
@@ -62,7 +70,7 @@ impl Compact {
 
     /// The line of a try, the first of which is at home.
     #[inline(always)]
-    fn line(&self, home: usize, rest: u32, attempt: u32) -> usize {
+    pub fn line(&self, home: usize, rest: u32, attempt: u32) -> usize {
         if attempt == 1 {
             return home;
         }
@@ -91,7 +99,7 @@ impl Compact {
                 slots[self.line(home, rest, attempt) * LINE..][..LINE].try_into().expect("a whole line");
             loop {
                 let (equal, empty) = scan(line, entry);
-                if equal {
+                if equal != 0 {
                     return Inserted::Known;
                 }
                 if empty == 0 {
@@ -115,34 +123,49 @@ impl Compact {
     }
 }
 
-/// Is `entry` in the line, and which places are empty (one bit each)? Without branches on the contents,
-/// which nothing can predict.
+/// Which places of a line hold `entry`, and which are empty (one bit each)?
+#[inline(always)]
+fn scan(line: &[AtomicU32; LINE], entry: u32) -> (u32, u32) {
+    // SAFETY: a line is so many readable words. Volatile reads may see entries that other workers are adding, each
+    // whole, as aligned 32-bit stores are; a stale empty place is caught by the compare-and-swap that follows.
+    unsafe { scan_words(line.as_ptr().cast(), entry) }
+}
+
+/// The same for a line that nobody else writes to.
+#[inline(always)]
+pub fn scan_own(line: &[u32; LINE], entry: u32) -> (u32, u32) {
+    // SAFETY: a line is so many readable words.
+    unsafe { scan_words(line.as_ptr(), entry) }
+}
+
+/// Without branches on the contents, which nothing can predict.
+///
+/// # Safety
+/// There must be `LINE` readable words, and no writes to them but atomic ones.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn scan(line: &[AtomicU32; LINE], entry: u32) -> (bool, u32) {
+unsafe fn scan_words(line: *const u32, entry: u32) -> (u32, u32) {
     use core::arch::x86_64::*;
-    // SAFETY: SSE2 is part of x86-64. The line is 64 readable bytes; the volatile reads may see entries that
-    // other workers are adding, each whole, as aligned 32-bit stores are. A stale empty place is caught by
-    // the compare-and-swap that follows.
+    // SAFETY: as promised; SSE2 is part of x86-64.
     unsafe {
-        let first = line.as_ptr().cast::<__m128i>();
-        let (wanted, zero) = (_mm_set1_epi32(entry as i32), _mm_setzero_si128());
+        let first = line.cast::<__m128i>();
         let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(&first.add(part).read_volatile()));
-        let equal = parts.map(|part| _mm_cmpeq_epi32(part, wanted));
-        let empty = parts.map(|part| _mm_cmpeq_epi32(part, zero));
-        let any = _mm_or_si128(_mm_or_si128(equal[0], equal[1]), _mm_or_si128(equal[2], equal[3]));
-        let low = _mm_packs_epi32(empty[0], empty[1]);
-        let high = _mm_packs_epi32(empty[2], empty[3]);
-        (_mm_movemask_epi8(any) != 0, _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32)
+        let places = |wanted: __m128i| {
+            let found = parts.map(|part| _mm_cmpeq_epi32(part, wanted));
+            let halves = [_mm_packs_epi32(found[0], found[1]), _mm_packs_epi32(found[2], found[3])];
+            _mm_movemask_epi8(_mm_packs_epi16(halves[0], halves[1])) as u32
+        };
+        (places(_mm_set1_epi32(entry as i32)), places(_mm_setzero_si128()))
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn scan(line: &[AtomicU32; LINE], entry: u32) -> (bool, u32) {
-    line.iter().enumerate().fold((false, 0), |(equal, empty), (place, slot)| {
-        let found = slot.load(Ordering::Relaxed);
-        (equal | (found == entry), empty | ((found == 0) as u32) << place)
+unsafe fn scan_words(line: *const u32, entry: u32) -> (u32, u32) {
+    (0..LINE).fold((0, 0), |(equal, empty), place| {
+        // SAFETY: as promised.
+        let found = unsafe { line.add(place).read_volatile() };
+        (equal | ((found == entry) as u32) << place, empty | ((found == 0) as u32) << place)
     })
 }
 
@@ -157,19 +180,20 @@ pub enum Inserted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::home;
     use super::*;
 
     #[test]
     fn joining_undoes_splitting() {
-        for lines in [1 << 16, 70_000, 99_999, 1 << 20, 3_333_333] {
-            let compact = Compact::new(lines);
+        for (bits, lines) in
+            [(44, 1 << 16), (44, 70_000), (44, 99_999), (44, 1 << 20), (44, 3_333_333), (34, 100), (56, 300_000_000)]
+        {
+            let compact = Compact::new(bits, lines);
             let mut value = 1u64;
             for _ in 0..10_000 {
                 value = value.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                let mixed = value >> (64 - MIX_BITS);
+                let mixed = value >> (64 - bits);
                 let (at, rest) = compact.split(mixed);
-                assert_eq!(at, home(mixed, lines));
+                assert_eq!(at, ((mixed as u128 * lines as u128) >> bits) as usize);
                 assert!(rest < 1 << REST_BITS);
                 assert_eq!(compact.join(at, rest), mixed);
                 for attempt in 1..=TRIES {

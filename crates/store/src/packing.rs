@@ -1,0 +1,233 @@
+//! States of few bits, without a tree: the used bits, put together and mixed, are the key.
+//!
+//! Words are taken in pairs; the bits that a pair uses are moved together in six steps (the k-th step moves by 2^k
+//! those bits whose distance has that bit). The joined number is mixed by a bijection, so that its leading bits look
+//! random: that is what [`crate::packed`] asks for. Keys are left-aligned: what they do not use are low bits.
+
+/// States with more bits need another codec.
+pub const MOST_BITS: u32 = 128;
+/// Up to so many bits, a key takes no more than eight bytes in a table of half a million: about as many as the tree
+/// takes where it does well, and far fewer than where it does not.
+pub const FEW_BITS: u32 = 76;
+/// Homes need some bits.
+const LEAST_BITS: u32 = 24;
+const STEPS: usize = 6;
+const ODD: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xC2B2_AE3D_27D4_EB4F];
+
+/// How the words of a state become a key.
+#[derive(Clone, Debug)]
+pub struct Packing {
+    width: usize,
+    pairs: Vec<Pair>,
+    bits: u32,
+}
+
+/// Two words of a state, or the last one.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    used: u64,
+    /// Bits that move in each step.
+    moves: [u64; STEPS],
+    /// Where the joined bits go in the key.
+    left: u32,
+}
+
+impl Packing {
+    /// The packing of states whose words use these bits, if there are not too many.
+    pub fn new(used: &[u32]) -> Option<Packing> {
+        let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
+        if bits > MOST_BITS {
+            return None;
+        }
+        let mut left = u128::BITS;
+        let pairs = used.chunks(2).map(pair_of).map(|used| {
+            left -= used.count_ones();
+            Pair::new(used, left.min(u128::BITS - 1))
+        });
+        Some(Packing { width: used.len(), pairs: pairs.collect(), bits: bits.max(LEAST_BITS) })
+    }
+
+    /// Words per state.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bits of a key.
+    pub fn key_bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Puts the keys of `states`, which are end to end, into `keys`.
+    pub fn encode(&self, states: &[u32], keys: &mut Vec<u128>) {
+        keys.clear();
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("bmi2") {
+            // SAFETY: the processor has what the function asks for.
+            return unsafe { self.encode_with_pext(states, keys) };
+        }
+        self.encode_with(states, keys, Pair::join);
+    }
+
+    /// The processor moves bits together in one instruction.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi2")]
+    fn encode_with_pext(&self, states: &[u32], keys: &mut Vec<u128>) {
+        self.encode_with(states, keys, |pair, words| core::arch::x86_64::_pext_u64(words, pair.used));
+    }
+
+    #[inline(always)]
+    fn encode_with(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(&Pair, u64) -> u64) {
+        match *self.pairs {
+            [pair] if self.width == 2 => self.encode_narrow::<2>(states, keys, |words| join(&pair, words)),
+            [pair] => self.encode_narrow::<1>(states, keys, |words| join(&pair, words)),
+            [_, _] if self.width == 4 => self.encode_wide::<4>(states, keys, join),
+            [_, _] => self.encode_wide::<3>(states, keys, join),
+            [_, _, _] if self.width == 6 => self.encode_wide::<6>(states, keys, join),
+            [_, _, _] => self.encode_wide::<5>(states, keys, join),
+            _ => keys.extend(states.chunks_exact(self.width).map(|state| self.mixed(self.joined(state, &join)))),
+        }
+    }
+
+    #[inline(always)]
+    fn encode_wide<const WIDTH: usize>(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(&Pair, u64) -> u64) {
+        keys.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| self.mixed(self.joined(state, &join))));
+    }
+
+    /// One pair, hence at most 64 bits.
+    #[inline(always)]
+    fn encode_narrow<const WIDTH: usize>(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(u64) -> u64) {
+        let left = u64::BITS - self.bits;
+        let states = states.as_chunks::<WIDTH>().0.iter();
+        keys.extend(states.map(|state| (self.scrambled(join(pair_of(state)) << left) as u128) << 64));
+    }
+
+    #[inline(always)]
+    fn joined(&self, state: &[u32], join: impl Fn(&Pair, u64) -> u64) -> u128 {
+        let pairs = state.chunks(2).zip(&self.pairs);
+        pairs.fold(0, |joined, (words, pair)| joined | (join(pair, pair_of(words)) as u128) << pair.left)
+    }
+
+    /// The upper half takes in the lower one, which stays as it is, and is scrambled.
+    #[inline(always)]
+    fn mixed(&self, joined: u128) -> u128 {
+        let (high, low) = ((joined >> 64) as u64, joined as u64);
+        let high = high ^ (low ^ low >> 32).wrapping_mul(ODD[2]);
+        (self.scrambled(high) as u128) << 64 | low as u128
+    }
+
+    /// A bijection on the upper `bits` bits. Multiplying by an odd number carries every bit upwards; in between the
+    /// upper half of the bits reaches the lower one.
+    #[inline(always)]
+    fn scrambled(&self, high: u64) -> u64 {
+        let product = high.wrapping_mul(ODD[0]);
+        let unused = u64::BITS.saturating_sub(self.bits);
+        (product ^ product >> ((u64::BITS - unused) / 2) >> unused << unused).wrapping_mul(ODD[1])
+    }
+}
+
+#[inline(always)]
+fn pair_of(words: &[u32]) -> u64 {
+    words[0] as u64 | words.get(1).map_or(0, |&high| (high as u64) << 32)
+}
+
+impl Pair {
+    fn new(used: u64, left: u32) -> Pair {
+        let mut moves = [0; STEPS];
+        for bit in (0..64).filter(|bit| used >> bit & 1 == 1) {
+            // It has to go as many places as there are unused bits below it.
+            let distance = (!used & ((1 << bit) - 1)).count_ones();
+            let mut place = bit;
+            for (step, moving) in moves.iter_mut().enumerate().filter(|(step, _)| distance >> step & 1 == 1) {
+                *moving |= 1 << place;
+                place -= 1 << step;
+            }
+        }
+        Pair { used, moves, left }
+    }
+
+    /// Moves the used bits together.
+    #[inline(always)]
+    fn join(&self, words: u64) -> u64 {
+        let mut joined = words & self.used;
+        for (step, moving) in self.moves.iter().enumerate() {
+            let moved = joined & moving;
+            joined = (joined ^ moved) | moved >> (1 << step);
+        }
+        joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn used_bits_move_together_in_order() {
+        let mut random = 88172645463325252u64;
+        for _ in 0..2_000 {
+            let mut draw = || {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                random
+            };
+            let (used, words) = (draw() & draw(), draw());
+            let bits = (0..64).filter(|bit| used >> bit & 1 == 1).map(|bit| words >> bit & 1);
+            let expected = bits.enumerate().fold(0, |joined, (place, bit)| joined | bit << place);
+            assert_eq!(Pair::new(used, 0).join(words), expected, "{used:#x}");
+        }
+        assert_eq!(Pair::new(u64::MAX, 0).join(77), 77);
+        assert_eq!(Pair::new(0, 0).join(u64::MAX), 0);
+    }
+
+    #[test]
+    fn different_states_have_different_keys_of_the_promised_size() {
+        for used in
+            [&[0xFF_u32][..], &[0b1011, 0xF0], &[7, 0, 0x8000_0001, 3, 0x0100_0000], &[1, 1, 1, 1, 1, 1, 1, 1, 1]]
+        {
+            let packing = Packing::new(used).unwrap();
+            let states = used.iter().fold(vec![Vec::new()], |states: Vec<Vec<u32>>, &mask| {
+                let values: Vec<u32> = (0..1 << mask.count_ones()).map(|value| spread(value, mask)).collect();
+                states.iter().flat_map(|state| values.iter().map(|&value| [&state[..], &[value]].concat())).collect()
+            });
+            let mut keys = Vec::new();
+            packing.encode(&states.concat(), &mut keys);
+            let mut slowly = Vec::new();
+            packing.encode_with(&states.concat(), &mut slowly, Pair::join);
+            assert_eq!(keys, slowly, "with and without the instruction of the processor");
+            assert!(keys.iter().all(|key| key.trailing_zeros() >= 128 - packing.key_bits()));
+            assert_eq!(keys.iter().collect::<HashSet<_>>().len(), states.len());
+        }
+        assert!(Packing::new(&[u32::MAX; 4]).is_some() && Packing::new(&[u32::MAX; 4]).unwrap().key_bits() == 128);
+        assert!(Packing::new(&[u32::MAX, u32::MAX, u32::MAX, u32::MAX, 1]).is_none());
+    }
+
+    /// The bits of `value` in the places of `mask`.
+    fn spread(value: u32, mask: u32) -> u32 {
+        let places = (0..32).filter(|place| mask >> place & 1 == 1);
+        places.enumerate().fold(0, |spread, (bit, place)| spread | (value >> bit & 1) << place)
+    }
+
+    /// Lines must fill like balls thrown at random: the variance of their fill is its mean.
+    #[test]
+    fn structured_states_spread_like_random_ones() {
+        type Set = (&'static [u32], fn(u32) -> Vec<u32>);
+        let sets: [Set; 5] = [
+            (&[0x3_FFFF], |i| vec![i]),
+            (&[0x3FF, 0x3FF], |i| vec![i % 1024, i / 1024]),
+            (&[u32::MAX, u32::MAX], |i| vec![i % 1024, i / 1024 * 4]),
+            (&[u32::MAX; 4], |i| vec![i % 32, (i / 32 % 32) << 20, i / 1024 % 32, (i / 32768) << 27]),
+            (&[u32::MAX; 4], |i| vec![0, 0, 0, i]),
+        ];
+        for (number, (used, state)) in sets.iter().enumerate() {
+            let packing = Packing::new(used).unwrap();
+            let mut keys = Vec::new();
+            packing.encode(&(0..1 << 18).flat_map(state).collect::<Vec<_>>(), &mut keys);
+            let mut lines = vec![0u32; 1 << 14];
+            keys.iter().for_each(|key| lines[(key >> (128 - 14)) as usize] += 1);
+            let variance = lines.iter().map(|&fill| (fill as f64 - 16.0).powi(2)).sum::<f64>() / lines.len() as f64;
+            assert!(variance < 20.0, "set {number}: variance {variance}, mean 16");
+        }
+    }
+}
