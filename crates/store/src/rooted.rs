@@ -162,7 +162,8 @@ mod tests {
 
     /// Inserts random walks and compares with a hash set.
     fn compare(width: usize, blocks: usize, budget: u64) -> Chain {
-        let mut chain = Chain::new(Codec::Tree, width, &Budget::new(budget).grant("store", budget)).unwrap();
+        let mut chain =
+            Chain::new(Codec::Tree, &vec![u32::MAX; width], &Budget::new(budget).grant("store", budget)).unwrap();
         let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
         let mut random = 88172645463325252u64;
         let mut state = vec![0; width];
