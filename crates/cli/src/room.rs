@@ -87,8 +87,12 @@ impl Around for Watched<'_> {
         self.inner
     }
 
+    fn passes_on(&self) -> bool {
+        self.request.get().is_none()
+    }
+
     fn successors_of(&self, state: &[u32], out: &mut Successors) {
-        if self.request.get().is_none() {
+        if self.passes_on() {
             self.inner.successors(state, out);
         }
     }
@@ -135,6 +139,7 @@ mod tests {
         let watched = Watched::new(executor.model(), &executor, &promela).unwrap();
         let mut out = Successors::new(watched.width());
         watched.initial(&mut out);
+        let start = out.state(0).to_vec();
         let mut steps = 0;
         let sound = |out: &Successors| Some(out.iter().find(|(_, step)| !step.is_fault())?.0.to_vec());
         while let Some(state) = sound(&out) {
@@ -144,5 +149,10 @@ mod tests {
             steps += 1;
         }
         assert!(watched.request().is_some() && steps < 20, "after {steps} steps");
+        let starts = [start.clone(), start].concat();
+        let mut firsts = Vec::new();
+        out.clear();
+        watched.successors_of_all(&starts, &mut out, &mut firsts);
+        assert_eq!((out.len(), firsts), (0, vec![0, 0]));
     }
 }

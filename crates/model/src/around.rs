@@ -6,6 +6,11 @@ use crate::{Conventions, Model, Step, Successors};
 pub trait Around: Sync {
     fn inner(&self) -> &dyn Model;
 
+    /// Are successors and violations, as things stand, those of the inner model? Then it may be asked for many at once.
+    fn passes_on(&self) -> bool {
+        false
+    }
+
     /// Takes the place of [`Model::successors`].
     fn successors_of(&self, state: &[u32], out: &mut Successors) {
         self.inner().successors(state, out);
@@ -43,12 +48,24 @@ impl<A: Around> Model for A {
         self.successors_of(state, out);
     }
 
+    fn successors_of_all(&self, states: &[u32], out: &mut Successors, firsts: &mut Vec<u32>) {
+        if self.passes_on() {
+            self.inner().successors_of_all(states, out, firsts);
+        } else {
+            crate::one_by_one(self, states, out, firsts);
+        }
+    }
+
     fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
         self.inner().path(state, number)
     }
 
     fn note_fault(&self, state: &[u32], step: Step) {
         self.fault_noted(state, step);
+    }
+
+    fn has_properties(&self) -> bool {
+        !self.passes_on() || self.inner().has_properties()
     }
 
     fn violated(&self, state: &[u32]) -> Option<u32> {

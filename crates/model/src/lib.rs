@@ -45,6 +45,11 @@ pub trait Model: Sync {
     /// Appends the successors of `state`, always in the same order.
     fn successors(&self, state: &[u32], out: &mut Successors);
 
+    /// Appends the successors of states that lie end to end; `firsts` gets the place in `out` of the first of each.
+    fn successors_of_all(&self, states: &[u32], out: &mut Successors, firsts: &mut Vec<u32>) {
+        one_by_one(self, states, out, firsts);
+    }
+
     /// The steps and states on the way to the `number`-th successor of `state`, which comes last. There is
     /// more than one only where an atomic chain hides states.
     fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
@@ -54,6 +59,11 @@ pub trait Model: Sync {
     /// Told of a step that goes wrong in `state`, by searches and in their order.
     fn note_fault(&self, state: &[u32], step: Step) {
         let _ = (state, step);
+    }
+
+    /// May [`Model::violated`] give a property? If not, nobody needs to ask.
+    fn has_properties(&self) -> bool {
+        true
     }
 
     /// The first property that `state` violates (or, for a goal, reaches), by number.
@@ -96,6 +106,13 @@ pub struct Conventions {
     pub deadlock_is_fine: bool,
     /// When the search goes on after faults, all of them lead to one error state (else to none).
     pub faults_absorb: bool,
+}
+
+fn one_by_one(model: &(impl Model + ?Sized), states: &[u32], out: &mut Successors, firsts: &mut Vec<u32>) {
+    for state in states.chunks_exact(model.width()) {
+        firsts.push(out.len() as u32);
+        model.successors(state, out);
+    }
 }
 
 /// The path to a successor where no chain hides states.

@@ -172,7 +172,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             sleep.enter(self.model, state, self.stack)?;
             sleep.look_at(&self.out);
         }
-        if is_deadlock(self.model, state, &self.out, 0) {
+        if is_deadlock(self.model, state, &self.out, 0..self.out.len()) {
             self.stats.deadlocks += 1;
             if self.control.ask.deadlocks {
                 self.find(What::Deadlock, None)?;

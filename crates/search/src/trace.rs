@@ -2,6 +2,7 @@
 
 use crate::verdict::{Violation, What};
 use plimsoll_model::{Model, Step, Successors};
+use std::ops::Range;
 
 /// A state on a replayed path and the step that led to it. For a step that goes wrong the state is the
 /// one it was taken in.
@@ -31,7 +32,7 @@ pub fn replay<M: Model + ?Sized>(model: &M, violation: &Violation) -> Result<Vec
         What::Deadlock => {
             let mut out = Successors::new(model.width());
             model.successors(&last.state, &mut out);
-            !last.step.is_fault() && is_deadlock(model, &last.state, &out, 0)
+            !last.step.is_fault() && is_deadlock(model, &last.state, &out, 0..out.len())
         }
     };
     if wrong { Ok(path) } else { Err(ReplayError::NotWrong) }
@@ -75,15 +76,20 @@ pub(crate) fn keep_sound_starts(out: &mut Successors) -> Vec<u32> {
     positions
 }
 
-/// Is `state`, whose successors are those in `out` from `first` on, a deadlock under the model's conventions?
-pub(crate) fn is_deadlock<M: Model + ?Sized>(model: &M, state: &[u32], out: &Successors, first: usize) -> bool {
+/// Is `state`, whose successors are `own` among those in `out`, a deadlock under the model's conventions?
+pub(crate) fn is_deadlock<M: Model + ?Sized>(
+    model: &M,
+    state: &[u32],
+    out: &Successors,
+    mut own: Range<usize>,
+) -> bool {
     let conventions = model.conventions();
     if conventions.deadlock_is_fine {
         return false;
     }
-    if first == out.len() {
+    if own.is_empty() {
         return !model.accepts_end(state);
     }
     conventions.stuttering_is_deadlock
-        && (first..out.len()).all(|position| !out.step(position).is_fault() && out.state(position) == state)
+        && own.all(|position| !out.step(position).is_fault() && out.state(position) == state)
 }

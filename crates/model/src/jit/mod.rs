@@ -135,6 +135,10 @@ impl Model for Jit {
         })
     }
 
+    fn has_properties(&self) -> bool {
+        !self.native.properties.is_empty()
+    }
+
     fn accepts_end(&self, state: &[u32]) -> bool {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
         // SAFETY: the code reads no more than the `width` words of the state.

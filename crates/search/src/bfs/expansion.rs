@@ -84,15 +84,16 @@ impl Expansion {
         out.clear();
         firsts.clear();
         deadlocks.clear();
-        for (index, state) in parents.chunks_exact(out.width()).enumerate() {
-            let first = out.len();
-            firsts.push(first as u32);
-            model.successors(state, out);
-            if (first == out.len() || conventions.stuttering_is_deadlock) && is_deadlock(model, state, out, first) {
-                deadlocks.push(index as u32);
+        model.successors_of_all(parents, out, firsts);
+        firsts.push(out.len() as u32);
+        for (index, bounds) in firsts.windows(2).enumerate() {
+            if bounds[0] == bounds[1] || conventions.stuttering_is_deadlock {
+                let state = &parents[index * out.width()..][..out.width()];
+                if is_deadlock(model, state, out, bounds[0] as usize..bounds[1] as usize) {
+                    deadlocks.push(index as u32);
+                }
             }
         }
-        firsts.push(out.len() as u32);
         self.mark_wrong();
         self.note_kinds(model, needs);
     }

@@ -25,6 +25,7 @@ pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     pub log: &'a mut StepLog,
     pub control: &'a mut Control<'c>,
     pub conventions: Conventions,
+    has_properties: bool,
     pub stats: Stats,
     blocks: u32,
     initial_states: u64,
@@ -51,6 +52,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             log,
             control,
             conventions: model.conventions(),
+            has_properties: model.has_properties(),
             stats: Stats::default(),
             blocks: 0,
             initial_states: 0,
@@ -181,7 +183,9 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
                 return Err(log_failure(error));
             }
             self.stats.states += 1;
-            if let Some(property) = self.model.violated(block.out.state(position as usize)) {
+            if self.has_properties
+                && let Some(property) = self.model.violated(block.out.state(position as usize))
+            {
                 self.stats.property_hits += 1;
                 if self.control.ask.properties {
                     self.find(Found { what: What::Property(property), number, step: None, depth });
