@@ -6,6 +6,9 @@ use crate::measure::{Cost, run};
 use crate::models::Model;
 use plimsoll::reference::peers::{Found, OURS, Tool, fill, read_ours};
 
+/// What the report calls our checker with one worker.
+const ALONE: &str = "plimsoll, one worker";
+
 /// A checker that is ready to run one model.
 pub struct Contestant {
     pub name: String,
@@ -30,7 +33,7 @@ pub struct Entry {
     pub problem: Option<String>,
 }
 
-/// All runs on one model; the first entry is ours.
+/// All runs on one model; the first two entries are ours, with one worker and with as many as there are by default.
 pub struct Contest {
     pub model: String,
     pub states: u64,
@@ -39,12 +42,19 @@ pub struct Contest {
 }
 
 impl Contestant {
-    pub fn ours(binary: &Path, options: &str, model: &Model) -> Contestant {
+    /// Our checker, once with one worker and once as it is.
+    pub fn ours(binary: &Path, options: &str, model: &Model) -> [Contestant; 2] {
         let mut search = vec![binary.to_string_lossy().into_owned(), "check".into(), "--json".into()];
         search.extend(options.split_whitespace().map(String::from));
         search.extend(model.options.iter().cloned());
         search.push(model.path.to_string_lossy().into_owned());
-        Contestant { name: OURS.into(), prepare: Vec::new(), search, read: read_ours }
+        let alone = search.iter().cloned().chain(["--workers".into(), "1".into()]).collect();
+        [(ALONE, alone), (OURS, search)].map(|(name, search)| Contestant {
+            name: name.into(),
+            prepare: Vec::new(),
+            search,
+            read: read_ours,
+        })
     }
 
     pub fn peer(tool: &Tool, twin: &Path) -> Contestant {
@@ -84,7 +94,7 @@ impl Contestant {
         };
         let ended = run(&program, &command[1..], folder).map_err(|error| format!("{}: {error}", command[0]))?;
         // Our own exit code tells the verdict; that all states were visited shows in the counts.
-        let verdict = |code| self.name == OURS && [0, 10, 11, 12].contains(&code);
+        let verdict = |code| [ALONE, OURS].contains(&self.name.as_str()) && [0, 10, 11, 12].contains(&code);
         if ended.code.is_some_and(|code| code == 0 || verdict(code)) {
             return Ok((ended.cost, ended.stdout));
         }
@@ -120,6 +130,11 @@ impl Contest {
         let found = ours.map_or((0, 0), |run| (run.found.states, run.found.transitions));
         let (states, transitions) = model.counts.unwrap_or(found);
         Ok(Contest { model: model.name.clone(), states, transitions, entries })
+    }
+
+    /// Our own entries.
+    pub fn ours(&self) -> [&Entry; 2] {
+        [&self.entries[0], &self.entries[1]]
     }
 
     /// Did everybody finish, with the counts that the model expects?

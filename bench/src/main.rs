@@ -76,7 +76,7 @@ fn run(options: &Options) -> Result<bool, String> {
             continue;
         }
         let contestants: Vec<Contestant> =
-            std::iter::once(Contestant::ours(&ours, &options.options, &model)).chain(peers).collect();
+            Contestant::ours(&ours, &options.options, &model).into_iter().chain(peers).collect();
         eprintln!("{}: {}", model.name, contestants.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", "));
         contests.push(Contest::hold(&model, contestants, options.repeats)?);
     }

@@ -12,17 +12,19 @@ use crate::measure::Cost;
 use plimsoll::reference::peers::Found;
 
 const HEAD: &str = "\
-| model | states | checker | states/s | steps/s | whole s | peak MiB | peak B/state | B/state | faster | whole faster | smaller | store smaller |
-|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| model | states | checker | states/s | steps/s | whole s | peak MiB | peak B/state | B/state | faster | whole faster | with one worker | smaller | store smaller |
+|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 /// How many times better than a peer we are; above one is in our favour.
 struct Ratios {
-    /// CPU time of the search; ours is the whole command.
+    /// CPU time of the search, ours with one worker; ours is the whole command.
     search: f64,
     /// Wall clock from model text to verdict.
     whole: f64,
-    /// Peak resident memory.
+    /// The same where we have one worker.
+    whole_alone: f64,
+    /// Peak resident memory; from here on ours with one worker.
     memory: f64,
     /// What each says it used for stored states; peak memory of a checker that does not say.
     store: f64,
@@ -60,11 +62,13 @@ fn line(contest: &Contest, entry: &Entry) -> String {
         show(entry.median(|run| run.search.peak_bytes as f64 / run.found.states.max(1) as f64), 1),
         show(store_bytes_per_state(entry), 1),
     );
-    match ratios(&contest.entries[0], entry) {
-        Some(r) if entry.name != contest.entries[0].name => {
-            let _ = write!(text, " {:.1} | {:.1} | {:.1} | {:.1} |", r.search, r.whole, r.memory, r.store);
+    let is_ours = contest.ours().iter().any(|ours| ours.name == entry.name);
+    match ratios(contest.ours(), entry) {
+        Some(r) if !is_ours => {
+            let cells = [r.search, r.whole, r.whole_alone, r.memory, r.store].map(|ratio| format!(" {ratio:.1} |"));
+            text.push_str(&cells.concat());
         }
-        _ => text.push_str(" | | | |"),
+        _ => text.push_str(" | | | | |"),
     }
     if !contest.counts_match(entry) {
         text.push_str(" **counts differ**");
@@ -75,37 +79,39 @@ fn line(contest: &Contest, entry: &Entry) -> String {
 /// Median and least ratio over the models, for each peer.
 fn summary(contests: &[Contest]) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for entry in contests.iter().flat_map(|contest| &contest.entries[1..]) {
+    for entry in contests.iter().flat_map(|contest| &contest.entries[contest.ours().len()..]) {
         if !names.contains(&entry.name.as_str()) {
             names.push(&entry.name);
         }
     }
     let mut text = String::from(
-        "\n| against | models | faster: median (least) | whole faster | smaller | store smaller |\n|---|---:|---:|---:|---:|---:|\n",
+        "\n| against | models | faster: median (least) | whole faster | with one worker | smaller | store smaller |\n|---|---:|---:|---:|---:|---:|---:|\n",
     );
     for name in names {
         let of_peer = |contest: &Contest| {
             let entry = contest.entries.iter().find(|entry| entry.name == name)?;
-            ratios(&contest.entries[0], entry)
+            ratios(contest.ours(), entry)
         };
         let all: Vec<Ratios> = contests.iter().filter_map(of_peer).collect();
         let cell = |value: fn(&Ratios) -> f64| {
             let least = all.iter().map(value).fold(f64::INFINITY, f64::min);
             median(all.iter().map(value)).map_or("–".into(), |middle| format!("{middle:.1} ({least:.1})"))
         };
-        let cells = [cell(|r| r.search), cell(|r| r.whole), cell(|r| r.memory), cell(|r| r.store)];
+        let whole = [cell(|r| r.whole), cell(|r| r.whole_alone)];
+        let cells = [&[cell(|r| r.search)][..], &whole, &[cell(|r| r.memory), cell(|r| r.store)]].concat();
         let _ = writeln!(text, "| {name} | {} | {} |", all.len(), cells.join(" | "));
     }
     text
 }
 
-fn ratios(ours: &Entry, peer: &Entry) -> Option<Ratios> {
-    let of = |value: fn(&Run) -> f64| Some(peer.median(value)? / ours.median(value)?);
+fn ratios([alone, ours]: [&Entry; 2], peer: &Entry) -> Option<Ratios> {
+    let to = |ours: &Entry, value: fn(&Run) -> f64| Some(peer.median(value)? / ours.median(value)?);
     Some(Ratios {
-        search: of(|run| run.search.cpu_s)?,
-        whole: of(whole_wall)?,
-        memory: of(|run| run.search.peak_bytes as f64)?,
-        store: stored(peer)? / stored(ours)?,
+        search: to(alone, |run| run.search.cpu_s)?,
+        whole: to(ours, whole_wall)?,
+        whole_alone: to(alone, whole_wall)?,
+        memory: to(alone, |run| run.search.peak_bytes as f64)?,
+        store: stored(peer)? / stored(alone)?,
     })
 }
 
@@ -184,7 +190,7 @@ mod tests {
     }
 
     fn contest() -> Contest {
-        let entries = vec![entry("ours", 1.0, 1 << 20), entry("peer", 5.0, 4 << 20)];
+        let entries = vec![entry("alone", 1.0, 1 << 20), entry("ours", 0.5, 2 << 20), entry("peer", 5.0, 4 << 20)];
         Contest { model: "m".into(), states: 1000, transitions: 3000, entries }
     }
 
@@ -196,18 +202,18 @@ mod tests {
     #[test]
     fn ratios_stand_beside_the_peer() {
         let text = markdown(&machine(), &[contest()]);
-        assert!(text.contains("| m | 1000 | ours | 1000 | 3000 | 2.00 | 1 | 1048.6 | 8.0 | | | | |\n"), "{text}");
+        assert!(text.contains("| m | 1000 | alone | 1000 | 3000 | 2.00 | 1 | 1048.6 | 8.0 | | | | | |\n"), "{text}");
         assert!(
-            text.contains("| m | 1000 | peer | 200 | 600 | 6.00 | 4 | 4194.3 | 8.0 | 5.0 | 3.0 | 4.0 | 1.0 |\n"),
+            text.contains("| m | 1000 | peer | 200 | 600 | 6.00 | 4 | 4194.3 | 8.0 | 5.0 | 4.0 | 3.0 | 4.0 | 1.0 |\n"),
             "{text}"
         );
-        assert!(text.contains("| peer | 1 | 5.0 (5.0) | 3.0 (3.0) | 4.0 (4.0) | 1.0 (1.0) |\n"), "{text}");
+        assert!(text.contains("| peer | 1 | 5.0 (5.0) | 4.0 (4.0) | 3.0 (3.0) | 4.0 (4.0) | 1.0 (1.0) |\n"), "{text}");
     }
 
     #[test]
     fn disagreement_is_marked() {
         let mut contest = contest();
-        contest.entries[1].runs[0].found.states += 1;
+        contest.entries[2].runs[0].found.states += 1;
         assert!(markdown(&machine(), &[contest]).contains("counts differ"));
     }
 
@@ -218,7 +224,7 @@ mod tests {
         let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(path.file_name().unwrap(), "2025-01-02T030405-abc.json");
-        assert_eq!(document["contests"][0]["entries"][1]["runs"][0]["search"]["cpu_s"], 5.0);
+        assert_eq!(document["contests"][0]["entries"][2]["runs"][0]["search"]["cpu_s"], 5.0);
         assert_eq!((document["repeats"].as_u64(), document["options"].as_str()), (Some(3), Some("--x")));
     }
 }
