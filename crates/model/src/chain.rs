@@ -6,6 +6,8 @@
 //! that comes back to a state on its own path, or grows beyond a limit, is a fault. Both executors use
 //! this file, each with its own function for plain successors.
 
+use std::ops::Range;
+
 use plimsoll_ir::Slot;
 
 use crate::{Step, Successors};
@@ -51,7 +53,7 @@ impl Chain {
     pub fn successors(&self, raw: impl Fn(&[u32], &mut Successors), state: &[u32], out: &mut Successors) {
         let start = out.len();
         raw(state, out);
-        let first = self.first_going_on(out, start);
+        let first = self.first_going_on(out, start..out.len());
         if first == out.len() {
             return;
         }
@@ -69,7 +71,7 @@ impl Chain {
     ) -> Option<Vec<(Step, Vec<u32>)>> {
         let mut out = Successors::new(state.len());
         raw(state, &mut out);
-        let first = self.first_going_on(&out, 0);
+        let first = self.first_going_on(&out, 0..out.len());
         let entry = |list: &Successors, index: usize| (list.step(index), list.state(index).to_vec());
         if number < first {
             return Some(vec![entry(&out, number)]);
@@ -90,19 +92,19 @@ impl Chain {
         !step.is_fault() && self.scalar.load(state) != 0
     }
 
-    /// The first entry from `start` on that goes on, or the number of entries.
-    fn first_going_on(&self, entries: &Successors, start: usize) -> usize {
+    /// The first entry of a range that goes on, or the end of the range.
+    fn first_going_on(&self, entries: &Successors, range: Range<usize>) -> usize {
         let Slot { word, shift, .. } = self.scalar;
         let (states, mask) = (entries.states(), self.scalar.mask() << shift);
-        let mut at = start * entries.width() + word as usize;
+        let mut at = range.start * entries.width() + word as usize;
         // Not by chunks: their construction divides.
-        for (offset, &step) in entries.steps()[start..].iter().enumerate() {
+        for (offset, &step) in entries.steps()[range.clone()].iter().enumerate() {
             if states[at] & mask != 0 && !Step(step).is_fault() {
-                return start + offset;
+                return range.start + offset;
             }
             at += entries.width();
         }
-        entries.len()
+        range.end
     }
 
     /// Replaces the entries of `out` from `first` on, which goes on, by the ends of their chains, in order, depth
@@ -133,13 +135,15 @@ impl Chain {
             let (state, step) = (buffer.state(level.current), buffer.step(level.current));
             let first = out.len();
             if !self.goes_on(state, step) {
-                out.push(state, step);
+                let next = self.first_going_on(buffer, level.current + 1..level.end);
+                out.append(buffer, level.current..next);
+                level.current = next - 1;
             } else if path.len() + 1 >= DEEPEST || self.comes_back(level, path, buffer, start) {
                 out.push(state, Step(step.0 | Step::FAULT));
             } else {
                 raw(state, out);
                 if out.len() > first {
-                    let next = self.first_going_on(out, first);
+                    let next = self.first_going_on(out, first..out.len());
                     let flags = level.flags | step.flags();
                     let (at, end) = (buffer.len(), buffer.len() + out.len() - next);
                     buffer.take_from(out, next);

@@ -1,5 +1,7 @@
 //! The buffer that executors write successors into: contiguous states of fixed width, and their steps.
 
+use std::ops::Range;
+
 use crate::chain::Scratch;
 
 /// What led to a successor: the number of a command instance, and whether it went wrong.
@@ -147,17 +149,20 @@ impl Successors {
     /// Appends the entries of `other` from `first` on, which loses them.
     #[inline]
     pub(crate) fn take_from(&mut self, other: &mut Successors, first: usize) {
-        assert_eq!(other.width, self.width);
-        let count = other.len - first;
-        if count == 0 {
-            return;
+        if first < other.len {
+            self.append(other, first..other.len);
+            other.truncate(first);
         }
-        self.reserve(count);
-        self.states[self.len * self.width..][..count * self.width]
-            .copy_from_slice(&other.states()[first * self.width..]);
-        self.steps[self.len..][..count].copy_from_slice(&other.steps()[first..]);
-        self.len += count;
-        other.truncate(first);
+    }
+
+    /// Appends some entries of `other`.
+    #[inline]
+    pub(crate) fn append(&mut self, other: &Successors, range: Range<usize>) {
+        assert_eq!(other.width, self.width);
+        let (states, steps) = self.spare(range.len());
+        states.copy_from_slice(&other.states()[range.start * other.width..range.end * other.width]);
+        steps.copy_from_slice(&other.steps()[range.clone()]);
+        self.len += range.len();
     }
 
     /// Free space for `count` entries behind the others, for executors that write many at once: states and steps.
