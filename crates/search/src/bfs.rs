@@ -165,12 +165,15 @@ impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
     }
 
     /// Does something that does not need the desk, which others get meanwhile, if there are any.
-    fn apart<'s>(&'s self, desk: Held<'s, 'a>, action: impl FnOnce()) -> Held<'s, 'a> {
+    fn apart<'s>(&'s self, mut desk: Held<'s, 'a>, action: impl FnOnce()) -> Held<'s, 'a> {
         if desk.workers - desk.waiting == 1 {
             action();
             return desk;
         }
+        let calls = std::mem::take(&mut desk.calls);
         drop(desk);
+        // Whoever is woken needs the desk, so not earlier.
+        (0..calls).for_each(|_| self.changed.notify_one());
         action();
         self.desk()
     }
@@ -183,7 +186,7 @@ impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
         if desk.waiting > 0 {
             desk.waiting -= 1;
             desk.called += 1;
-            self.changed.notify_one();
+            desk.calls += 1;
         } else if desk.workers < self.most_workers {
             let started = thread::Builder::new().spawn_scoped(scope, || self.work(scope));
             desk.workers += started.is_ok() as usize;
@@ -193,6 +196,7 @@ impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
     /// Waits until there is something to do again.
     fn wait<'s>(&'s self, mut desk: Held<'s, 'a>) -> Held<'s, 'a> {
         desk.waiting += 1;
+        (0..std::mem::take(&mut desk.calls)).for_each(|_| self.changed.notify_one());
         while desk.called == 0 && desk.end.is_none() {
             desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
         }

@@ -32,13 +32,20 @@ pub struct Intern {
     slots: usize,
     /// Vectors that fit before the next growth.
     room: usize,
-    count: AtomicU32,
+    count: Count,
 }
+
+/// Numbers given out. It has a cache line of its own: every lookup reads what lies beside it, which others may write only
+/// while nobody looks.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Count(AtomicU32);
 
 impl Intern {
     pub fn new(stride: usize, grant: Grant) -> Result<Intern, Full> {
         assert!(stride > 0);
-        let mut table = Intern { stride, region: Region::new(grant), slots: 0, room: 0, count: AtomicU32::new(0) };
+        let mut table =
+            Intern { stride, region: Region::new(grant), slots: 0, room: 0, count: Count(AtomicU32::new(0)) };
         table.grow(FIRST_SLOTS)?;
         Ok(table)
     }
@@ -50,7 +57,7 @@ impl Intern {
 
     /// How many numbers were given out.
     pub fn len(&self) -> usize {
-        self.count.load(Ordering::Relaxed) as usize
+        self.count.0.load(Ordering::Relaxed) as usize
     }
 
     pub fn is_empty(&self) -> bool {
@@ -135,7 +142,7 @@ impl Intern {
     /// Fills a slot that this worker has claimed; there is a number left, for `room` leaves some to spare.
     #[cold]
     fn write(&self, slot: &[AtomicU32], vector: &[u32]) -> u32 {
-        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let number = self.count.0.fetch_add(1, Ordering::Relaxed);
         slot[1..].iter().zip(vector).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
         slot[0].store(number + 1, Ordering::Release);
         number

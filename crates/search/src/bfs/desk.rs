@@ -38,6 +38,8 @@ pub(super) struct Desk<'a> {
     pub workers: usize,
     pub waiting: usize,
     pub called: usize,
+    /// Those of them that were not told yet.
+    pub calls: usize,
     pub end: Option<End>,
 }
 
@@ -59,6 +61,7 @@ impl<'a> Desk<'a> {
             workers: 1,
             waiting: 0,
             called: 0,
+            calls: 0,
             end: None,
         }
     }
@@ -67,9 +70,10 @@ impl<'a> Desk<'a> {
         self.spare.pop().unwrap_or_else(|| Expansion::new(self.width))
     }
 
-    /// Is there a whole block to give out, worth waking somebody for?
+    /// Is it worth waking somebody? There must be a whole block to give out, and room for some more after it.
     pub fn has_more(&self) -> bool {
-        self.next().is_some_and(|(level, states)| states == self.sizes[(level - self.level) as usize])
+        let is_whole = |(level, states)| states == self.sizes[(level - self.level) as usize];
+        self.blocks.len() <= self.most_blocks / 2 && self.next().is_some_and(is_whole)
     }
 
     /// Gives out the next block, with its number.
