@@ -78,7 +78,11 @@ impl Rooted {
         fresh: &mut Vec<u32>,
     ) -> Result<(), Full> {
         assert!(self.accept(keys), "a block was encoded by another tree");
-        mixed.extend(keys.roots().iter().map(|&root| Roots::mix(root)).inspect(|&mixed| self.roots.prefetch(mixed)));
+        mixed.extend(keys.roots().iter().map(|&root| {
+            let mixed = Roots::mix(root);
+            self.roots.prefetch(mixed);
+            mixed
+        }));
         let before = fresh.len();
         let inserted = self.roots.insert_all(keys.roots(), mixed, fresh);
         if let Some(sample) = &mut self.sample {
