@@ -215,11 +215,10 @@ const CHANGES: [Changes; WIDEST] =
     [changes::<1>, changes::<2>, changes::<3>, changes::<4>, changes::<5>, changes::<6>, changes::<7>, changes::<8>];
 
 fn changes<const N: usize>(before: &[u32], here: &[u32], width: usize) -> u64 {
-    let mut last: [u32; N] = words(before);
     let mut bits = 0;
-    for (index, state) in here.chunks(width).enumerate() {
-        let now = words(state);
-        bits |= ((now != last) as u64) << index;
+    let mut last = before;
+    for (index, now) in here.chunks(width).enumerate() {
+        bits |= ((words::<N>(now) != words::<N>(last)) as u64) << index;
         last = now;
     }
     bits
