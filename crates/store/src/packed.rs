@@ -18,7 +18,7 @@ const SHORT_LOAD_PERCENT: usize = 78;
 /// Lengths of tails, in bytes.
 const TAILS: [usize; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
 /// By how much tables grow, while they are at most so large: moving is dear, and so is memory.
-const GROWTH_PERCENT: [(usize, usize); 4] = [(1 << 20, 400), (8 << 20, 200), (64 << 20, 145), (usize::MAX, 130)];
+const GROWTH_PERCENT: [(usize, usize); 4] = [(1 << 20, 400), (4 << 20, 200), (64 << 20, 145), (usize::MAX, 130)];
 
 /// Keys in a line.
 const fn slots(tail: usize) -> usize {
