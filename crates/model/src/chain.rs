@@ -227,6 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn ends_side_by_side_between_chains_keep_their_places() {
+        let first: &[Entry] = &[(1, 1, 1), (0, 7, 2), (0, 8, 3), (1, 2, 4), (0, 9, 5)];
+        let second: &[Entry] = &[(1, 2, 6), (0, 5, 7), (0, 6, 8)];
+        let edges: Edges = &[((0, 0), first), ((1, 1), second), ((1, 2), &[(0, 4, 9), (0, 3, 10)])];
+        let (ends, paths) = run(edges, (0, 0));
+        let numbers: Vec<_> = ends.iter().map(|&(_, number, step)| (number, step)).collect();
+        assert_eq!(numbers, [(4, 1), (3, 1), (5, 1), (6, 1), (7, 2), (8, 3), (4, 4), (3, 4), (9, 5)]);
+        assert_eq!(paths[1], [(1, 1, 1), (1, 2, 6), (0, 3, 10)]);
+        assert_eq!(paths[3], [(1, 1, 1), (0, 6, 8)]);
+        assert_eq!(paths[5], [(0, 8, 3)]);
+        assert_eq!(paths[7], [(1, 2, 4), (0, 3, 10)]);
+    }
+
+    #[test]
     fn a_stuck_chain_gives_up_its_exclusiveness() {
         let (ends, paths) = run(&[((0, 0), &[(1, 1, 2)])], (0, 0));
         assert_eq!(ends, [(0, 1, 2)]);
