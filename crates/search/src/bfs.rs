@@ -24,6 +24,9 @@ use plimsoll_store::{Chain, Queue, SharedCoder, StepLog};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
+/// As much as the first thread usually has: models may recurse along their expressions.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Who searches, and in how large pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crew {
@@ -188,7 +191,7 @@ impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
             desk.called += 1;
             desk.calls += 1;
         } else if desk.workers < self.most_workers {
-            let started = thread::Builder::new().spawn_scoped(scope, || self.work(scope));
+            let started = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || self.work(scope));
             desk.workers += started.is_ok() as usize;
         }
     }
