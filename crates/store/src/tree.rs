@@ -110,7 +110,7 @@ impl Tree {
         self.prepare(states, scratch);
         self.find_changes(states, scratch);
         for node in 0..self.tables.len() {
-            self.number(node, states, scratch)?;
+            self.number(node, states, count, scratch)?;
         }
         let Scratch { changed, numbers, roots, .. } = scratch;
         let cursor = |node: usize| Cursor::new(node, count, changed, numbers);
@@ -137,44 +137,45 @@ impl Tree {
         scratch.hashes.resize(count, 0);
     }
 
-    /// Finds where leaves change, as many states at a time as stay in the fastest cache.
+    /// Finds where nodes change, as many states at a time as stay in the fastest cache.
     fn find_changes(&self, states: &[u32], scratch: &mut Scratch) {
         let width = self.shape.width;
         let tiles = (states.len() / width).div_ceil(TILE);
         let mut before = &scratch.last[..];
         for (tile, here) in states.chunks(TILE * width).enumerate() {
             for (node, source) in self.shape.sources.iter().enumerate() {
-                if let Source::Words { first, count } = *source {
-                    scratch.changed[node * tiles + tile] = CHANGES[count - 1](&before[first..], &here[first..], width);
-                }
+                scratch.changed[node * tiles + tile] = match *source {
+                    Source::Words { first, count } => CHANGES[count - 1](&before[first..], &here[first..], width),
+                    Source::Nodes { left, right } => {
+                        scratch.changed[left * tiles + tile] | scratch.changed[right * tiles + tile]
+                    }
+                };
             }
             before = &here[here.len() - width..];
         }
     }
 
-    /// Numbers the vectors of one node where they change.
-    fn number(&self, node: usize, states: &[u32], scratch: &mut Scratch) -> Result<(), Full> {
+    /// Numbers the vectors of one node where they change, in a block of `count` states.
+    fn number(&self, node: usize, states: &[u32], count: usize, scratch: &mut Scratch) -> Result<(), Full> {
         let table = &self.tables[node];
-        let count = states.len() / self.shape.width;
         let tiles = count.div_ceil(TILE);
         let Scratch { changed, numbers, hashes, last_numbers, .. } = scratch;
-        let (changed_before, changed) = changed.split_at_mut(node * tiles);
         let (numbers_before, numbers) = numbers.split_at_mut(node * (count + 1));
-        let (changed, numbers) = (&mut changed[..tiles], &mut numbers[..count + 1]);
         numbers[0] = last_numbers[node];
+        let changed_here = &changed[node * tiles..][..tiles];
+        if changed_here.iter().all(|&bits| bits == 0) {
+            return Ok(());
+        }
         let done = match self.shape.sources[node] {
             Source::Words { first, count } => {
                 let number_words = NUMBER_WORDS[count - 1];
-                number_words(table, &states[first..], self.shape.width, changed, hashes, &mut numbers[1..])?
+                number_words(table, &states[first..], self.shape.width, changed_here, hashes, &mut numbers[1..])?
             }
             Source::Nodes { left, right } => {
-                let cursor = |node: usize| Cursor::new(node, count, changed_before, numbers_before);
+                let cursor = |node: usize| Cursor::new(node, count, changed, numbers_before);
                 let (mut left, mut right) = (cursor(left), cursor(right));
-                for (all, (left, right)) in changed.iter_mut().zip(left.changed.iter().zip(right.changed)) {
-                    *all = left | right;
-                }
                 let vector = move |state: usize| [left.number(state), right.number(state)];
-                number_all(table, changed, vector, hashes, &mut numbers[1..])?
+                number_all(table, changed_here, vector, hashes, &mut numbers[1..])?
             }
         };
         last_numbers[node] = numbers[done];
