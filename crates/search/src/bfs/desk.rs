@@ -70,10 +70,10 @@ impl<'a> Desk<'a> {
         self.spare.pop().unwrap_or_else(|| Expansion::new(self.width))
     }
 
-    /// Is it worth waking somebody? There must be a whole block to give out, and room for some more after it.
+    /// Is it worth waking somebody? That takes as long as a small block, so there must be work and room for a few.
     pub fn has_more(&self) -> bool {
-        let is_whole = |(level, states)| states == self.sizes[(level - self.level) as usize];
-        self.blocks.len() <= self.most_blocks / 2 && self.next().is_some_and(is_whole)
+        let (states, size) = if self.left > 0 { (self.left, self.sizes[0]) } else { (self.queue.len(), self.sizes[1]) };
+        self.end.is_none() && self.blocks.len() <= self.most_blocks / 2 && states >= 2 * size as u64
     }
 
     /// Gives out the next block, with its number.
