@@ -4,13 +4,16 @@
 //! functions: one or more neighbouring groups of commands each, or a few locations of one big process.
 
 use std::sync::Mutex;
+use std::thread;
 
 use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Value, types};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Module, default_libcall_names};
+use cranelift_module::{FuncId, Module, ModuleReloc, default_libcall_names};
 use plimsoll_ir::{Command, Expr, Layout, Property, PropertyKind, Slot, System};
 
 use super::emit::Emitter;
@@ -32,6 +35,9 @@ pub(super) struct Effort {
 impl Effort {
     pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 40_000 };
 }
+
+/// So many functions are translated at once; more would only take memory.
+const MOST_WAITING: usize = 64;
 
 /// Appends successors: source state, room for states, room for steps; gives their number.
 pub(super) type Expand = unsafe extern "C" fn(*const u32, *mut u32, *mut u32) -> u64;
@@ -115,7 +121,8 @@ pub(super) struct Compiler<'a> {
     /// The value of the exclusive scalar, where it is known.
     turn: Option<i64>,
     module: JITModule,
-    context: Context,
+    /// Functions that are not machine code yet.
+    waiting: Vec<(FuncId, Context)>,
     frontend: FunctionBuilderContext,
     code_bytes: usize,
 }
@@ -142,9 +149,9 @@ impl<'a> Compiler<'a> {
         let isa = cranelift_native::builder()?;
         let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())?;
         let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-        let context = module.make_context();
         let frontend = FunctionBuilderContext::new();
-        Ok(Compiler { system, layout, order, effort, turn: None, module, context, frontend, code_bytes: 0 })
+        let waiting = Vec::new();
+        Ok(Compiler { system, layout, order, effort, turn: None, module, waiting, frontend, code_bytes: 0 })
     }
 
     pub fn compile(mut self) -> Result<Native, String> {
@@ -155,6 +162,7 @@ impl<'a> Compiler<'a> {
             plimsoll_ir::Deadlock::Stuck { accepted: Some(expr) } => Some(self.accepted(expr)?),
             _ => None,
         };
+        self.define_waiting()?;
         self.module.finalize_definitions().map_err(|error| error.to_string())?;
         let module = &self.module;
         let expand = |id: FuncId| {
@@ -312,23 +320,63 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Defines a function of `count` pointers that returns a number; `emit` fills it.
+    /// Declares a function of `count` pointers that returns a number; `emit` fills it.
     fn function(&mut self, count: usize, emit: impl FnOnce(&mut Emitter<'a, '_>, &[Value])) -> Result<FuncId, String> {
-        let signature = &mut self.context.func.signature;
+        let mut context = self.module.make_context();
+        let signature = &mut context.func.signature;
         signature.params.resize(count, AbiParam::new(types::I64));
         signature.returns.push(AbiParam::new(types::I64));
-        let id = self.module.declare_anonymous_function(&self.context.func.signature);
+        let id = self.module.declare_anonymous_function(&context.func.signature);
         let id = id.map_err(|error| error.to_string())?;
-        let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
+        let builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
         let (mut emitter, params) = Emitter::start(builder, self.system, self.layout);
         emit(&mut emitter, &params);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(self.module.target_config());
-        self.module.define_function(id, &mut self.context).map_err(|error| format!("{error:?}"))?;
-        self.code_bytes += self.context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
-        self.module.clear_context(&mut self.context);
+        self.waiting.push((id, context));
+        if self.waiting.len() == MOST_WAITING {
+            self.define_waiting()?;
+        }
         Ok(id)
     }
+
+    /// Makes machine code of the functions that wait for it.
+    fn define_waiting(&mut self) -> Result<(), String> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        translate(self.module.isa(), &mut waiting)?;
+        for (id, context) in &waiting {
+            let code = context.compiled_code().ok_or("a function without code")?;
+            let relocations = code.buffer.relocs().iter();
+            let relocations: Vec<_> =
+                relocations.map(|place| ModuleReloc::from_mach_reloc(place, &context.func, *id)).collect();
+            let alignment = u64::from(code.buffer.alignment);
+            let defined = self.module.define_function_bytes(*id, alignment, code.code_buffer(), &relocations);
+            defined.map_err(|error| format!("{error:?}"))?;
+            self.code_bytes += code.code_info().total_size as usize;
+        }
+        Ok(())
+    }
+}
+
+/// Translates functions to machine code, several at once where there are processors: this is most of the time between
+/// a model's text and its first state.
+fn translate(isa: &dyn TargetIsa, functions: &mut [(FuncId, Context)]) -> Result<(), String> {
+    let workers = thread::available_parallelism().map_or(1, |count| count.get()).min(functions.len());
+    let left = Mutex::new(functions.iter_mut());
+    let work = || -> Result<(), String> {
+        loop {
+            let next = left.lock().map_err(|error| error.to_string())?.next();
+            let Some((_, context)) = next else { return Ok(()) };
+            context.compile(isa, &mut ControlPlane::default()).map_err(|error| format!("{:?}", error.inner))?;
+        }
+    };
+    thread::scope(|scope| {
+        // Who cannot be started leaves the work to the others.
+        let others: Vec<_> =
+            (1..workers).filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+        let own = work();
+        others.into_iter().try_fold((), |(), other| other.join().map_err(|_| "a translator panicked")?).and(own)
+    })
 }
 
 fn sorted<'i>(indices: impl Iterator<Item = &'i usize>) -> Vec<usize> {
