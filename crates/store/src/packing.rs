@@ -60,51 +60,77 @@ impl Packing {
     /// Puts the keys of `states`, which are end to end, into `keys`.
     pub fn encode(&self, states: &[u32], keys: &mut Vec<u128>) {
         keys.clear();
+        let unknown = self.encode_fast(states, keys);
+        // Two states that differ there would have one key.
+        assert!(unknown == 0, "a state has bits that its model says are never used");
+    }
+
+    /// Returns the bits that should be zero.
+    fn encode_fast(&self, states: &[u32], keys: &mut Vec<u128>) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("bmi2") {
             // SAFETY: the processor has what the function asks for.
             return unsafe { self.encode_with_pext(states, keys) };
         }
-        self.encode_with(states, keys, Pair::join);
+        self.encode_with(states, keys, Pair::join)
     }
 
     /// The processor moves bits together in one instruction.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi2")]
-    fn encode_with_pext(&self, states: &[u32], keys: &mut Vec<u128>) {
-        self.encode_with(states, keys, |pair, words| core::arch::x86_64::_pext_u64(words, pair.used));
+    fn encode_with_pext(&self, states: &[u32], keys: &mut Vec<u128>) -> u64 {
+        self.encode_with(states, keys, |pair, words| core::arch::x86_64::_pext_u64(words, pair.used))
     }
 
     #[inline(always)]
-    fn encode_with(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(&Pair, u64) -> u64) {
-        match *self.pairs {
-            [pair] if self.width == 2 => self.encode_narrow::<2>(states, keys, |words| join(&pair, words)),
-            [pair] => self.encode_narrow::<1>(states, keys, |words| join(&pair, words)),
-            [_, _] if self.width == 4 => self.encode_wide::<4>(states, keys, join),
-            [_, _] => self.encode_wide::<3>(states, keys, join),
-            [_, _, _] if self.width == 6 => self.encode_wide::<6>(states, keys, join),
-            [_, _, _] => self.encode_wide::<5>(states, keys, join),
-            _ => keys.extend(states.chunks_exact(self.width).map(|state| self.mixed(self.joined(state, &join)))),
+    fn encode_with(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(&Pair, u64) -> u64) -> u64 {
+        match self.width {
+            1 => self.encode_narrow::<1>(states, keys, join),
+            2 => self.encode_narrow::<2>(states, keys, join),
+            3 => self.encode_wide(states.as_chunks::<3>().0, keys, join),
+            4 => self.encode_wide(states.as_chunks::<4>().0, keys, join),
+            5 => self.encode_wide(states.as_chunks::<5>().0, keys, join),
+            6 => self.encode_wide(states.as_chunks::<6>().0, keys, join),
+            width => self.encode_wide(states.chunks_exact(width), keys, join),
         }
     }
 
     #[inline(always)]
-    fn encode_wide<const WIDTH: usize>(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(&Pair, u64) -> u64) {
-        keys.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| self.mixed(self.joined(state, &join))));
+    fn encode_wide<S: AsRef<[u32]>>(
+        &self,
+        states: impl IntoIterator<Item = S>,
+        keys: &mut Vec<u128>,
+        join: impl Fn(&Pair, u64) -> u64,
+    ) -> u64 {
+        let mut unknown = 0;
+        keys.extend(states.into_iter().map(|state| {
+            let mut joined = 0;
+            for (words, pair) in state.as_ref().chunks(2).zip(&self.pairs) {
+                let words = pair_of(words);
+                unknown |= words & !pair.used;
+                joined |= (join(pair, words) as u128) << pair.left;
+            }
+            self.mixed(joined)
+        }));
+        unknown
     }
 
     /// One pair, hence at most 64 bits.
     #[inline(always)]
-    fn encode_narrow<const WIDTH: usize>(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(u64) -> u64) {
-        let left = u64::BITS - self.bits;
-        let states = states.as_chunks::<WIDTH>().0.iter();
-        keys.extend(states.map(|state| (self.scrambled(join(pair_of(state)) << left) as u128) << 64));
-    }
-
-    #[inline(always)]
-    fn joined(&self, state: &[u32], join: impl Fn(&Pair, u64) -> u64) -> u128 {
-        let pairs = state.chunks(2).zip(&self.pairs);
-        pairs.fold(0, |joined, (words, pair)| joined | (join(pair, pair_of(words)) as u128) << pair.left)
+    fn encode_narrow<const WIDTH: usize>(
+        &self,
+        states: &[u32],
+        keys: &mut Vec<u128>,
+        join: impl Fn(&Pair, u64) -> u64,
+    ) -> u64 {
+        let (pair, left) = (self.pairs[0], u64::BITS - self.bits);
+        let mut unknown = 0;
+        keys.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| {
+            let words = pair_of(state);
+            unknown |= words & !pair.used;
+            (self.scrambled(join(&pair, words) << left) as u128) << 64
+        }));
+        unknown
     }
 
     /// The upper half takes in the lower one, which stays as it is, and is scrambled.
@@ -201,6 +227,12 @@ mod tests {
         }
         assert!(Packing::new(&[u32::MAX; 4]).is_some() && Packing::new(&[u32::MAX; 4]).unwrap().key_bits() == 128);
         assert!(Packing::new(&[u32::MAX, u32::MAX, u32::MAX, u32::MAX, 1]).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "never used")]
+    fn a_state_with_other_bits_is_refused() {
+        Packing::new(&[0xFF, 0x0F, 1]).unwrap().encode(&[0xFF, 0x0F, 1, 3, 0x10, 0], &mut Vec::new());
     }
 
     /// The bits of `value` in the places of `mask`.
