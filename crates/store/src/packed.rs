@@ -192,21 +192,24 @@ impl Packed {
 
     /// Grows to at least `lines`; false (and unchanged) if there is no room.
     fn grow(&mut self, lines: usize) -> bool {
-        // Those that wait outside while the table is spread are charged for that time.
-        let outside = (self.displaced + self.len / 16) * size_of::<u128>();
-        if !self.region.grow_beside(lines * LINE * 4, outside) {
+        // Those that wait outside while the table is spread are charged for that time: who is not at home, and who
+        // will find the new home full, which is rare if the table grows much.
+        let newly = if lines * 100 >= self.shape.compact.lines() * 130 { self.len / 32 } else { self.len / 16 };
+        let outside = self.displaced + newly;
+        if !self.region.grow_beside(lines * LINE * 4, outside * size_of::<u128>()) {
             return false;
         }
         // Growth is by whole pages: use all of it.
-        self.respread(Shape::new(self.key_bits, self.region.bytes() / (LINE * 4)));
+        self.respread(Shape::new(self.key_bits, self.region.bytes() / (LINE * 4)), outside);
         true
     }
 
-    /// Moves every key to its place in another shape.
-    fn respread(&mut self, new: Shape) {
+    /// Moves every key to its place in another shape; about so many wait `outside` meanwhile.
+    fn respread(&mut self, new: Shape, outside: usize) {
         let old = std::mem::replace(&mut self.shape, new);
         let mut waiting = std::mem::take(&mut self.aside);
-        waiting.reserve(std::mem::take(&mut self.displaced) + self.len / 16);
+        waiting.reserve(outside);
+        self.displaced = 0;
         let lines = lines_mut(&mut self.region);
         match old.tail {
             0 => spread::<0>(&old, &new, lines, &mut waiting),
