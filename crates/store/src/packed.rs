@@ -9,9 +9,11 @@
 use crate::budget::Grant;
 use crate::region::{Region, prefetch};
 use crate::roots::Full;
-use crate::roots::compact::{Compact, LINE, REST_BITS, TRIES, scan_own};
+use crate::roots::compact::{Compact, Inserted, LINE, REST_BITS, TRIES, scan_own};
 
 const FIRST_LINES: usize = 64;
+/// Homes are kept in 32 bits; growth is rounded up by a few lines.
+const MOST_LINES: usize = (1 << 32) - (1 << 16);
 /// How full a table may be: short lines overflow earlier.
 const LOAD_PERCENT: usize = 85;
 const SHORT_LOAD_PERCENT: usize = 78;
@@ -107,14 +109,6 @@ fn put<const TAIL: usize>(line: &mut Line, place: usize, entry: u32, tail: [u8; 
     bytes[slots(TAIL) * 4 + place * TAIL..][..TAIL].copy_from_slice(&tail);
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inserted {
-    Known,
-    AtHome,
-    Displaced,
-    NoRoom,
-}
-
 impl Packed {
     /// A set of keys of `key_bits` bits.
     pub fn new(key_bits: u32, grant: Grant) -> Result<Packed, Full> {
@@ -196,7 +190,7 @@ impl Packed {
         // will find the new home full, which is rare if the table grows much.
         let newly = if lines * 100 >= self.shape.compact.lines() * 130 { self.len / 32 } else { self.len / 16 };
         let outside = self.displaced + newly;
-        if !self.region.grow_beside(lines * LINE * 4, outside * size_of::<u128>()) {
+        if lines > MOST_LINES || !self.region.grow_beside(lines * LINE * 4, outside * size_of::<u128>()) {
             return false;
         }
         // Growth is by whole pages: use all of it.
