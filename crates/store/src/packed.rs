@@ -17,10 +17,28 @@ const MOST_LINES: usize = (1 << 32) - (1 << 16);
 /// How full a table may be: short lines overflow earlier.
 const LOAD_PERCENT: usize = 85;
 const SHORT_LOAD_PERCENT: usize = 78;
-/// Lengths of tails, in bytes.
+/// Lengths of tails, in bytes; `by_tail` lists them too.
 const TAILS: [usize; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
+/// So many of the keys that wait while a table grows are put back at a time.
+const WAITING_BLOCK: usize = 1024;
 /// By how much tables grow, while they are at most so large: moving is dear, and so is memory.
 const GROWTH_PERCENT: [(usize, usize); 4] = [(1 << 20, 400), (4 << 20, 200), (64 << 20, 145), (usize::MAX, 130)];
+
+/// Does something with the length of a tail known to the compiler.
+macro_rules! by_tail {
+    ($tail:expr, $name:ident => $action:expr) => {
+        by_tail!($tail, $name => $action, 0 1 2 3 4 6 8 12)
+    };
+    ($tail:expr, $name:ident => $action:expr, $($length:literal)+) => {
+        match $tail {
+            $($length => {
+                const $name: usize = $length;
+                $action
+            })+
+            tail => unreachable!("no tails of {tail} bytes"),
+        }
+    };
+}
 
 /// Keys in a line.
 const fn slots(tail: usize) -> usize {
@@ -149,16 +167,7 @@ impl Packed {
 
     /// Inserts keys, and appends to `fresh` the positions of those not there before.
     pub fn insert_all(&mut self, keys: &[u128], fresh: &mut Vec<u32>) {
-        match self.shape.tail {
-            0 => self.insert_with::<0>(keys, fresh),
-            1 => self.insert_with::<1>(keys, fresh),
-            2 => self.insert_with::<2>(keys, fresh),
-            3 => self.insert_with::<3>(keys, fresh),
-            4 => self.insert_with::<4>(keys, fresh),
-            6 => self.insert_with::<6>(keys, fresh),
-            8 => self.insert_with::<8>(keys, fresh),
-            _ => self.insert_with::<12>(keys, fresh),
-        }
+        by_tail!(self.shape.tail, TAIL => self.insert_with::<TAIL>(keys, fresh));
     }
 
     /// The same with the length of a tail known to the compiler.
@@ -202,22 +211,13 @@ impl Packed {
     fn respread(&mut self, new: Shape, outside: usize) {
         let old = std::mem::replace(&mut self.shape, new);
         let mut waiting = std::mem::take(&mut self.aside);
-        waiting.reserve(outside);
+        waiting.reserve_exact(outside);
         self.displaced = 0;
         let lines = lines_mut(&mut self.region);
-        match old.tail {
-            0 => spread::<0>(&old, &new, lines, &mut waiting),
-            1 => spread::<1>(&old, &new, lines, &mut waiting),
-            2 => spread::<2>(&old, &new, lines, &mut waiting),
-            3 => spread::<3>(&old, &new, lines, &mut waiting),
-            4 => spread::<4>(&old, &new, lines, &mut waiting),
-            6 => spread::<6>(&old, &new, lines, &mut waiting),
-            8 => spread::<8>(&old, &new, lines, &mut waiting),
-            _ => spread::<12>(&old, &new, lines, &mut waiting),
-        }
-        // They are counted already.
+        by_tail!(old.tail, TAIL => spread::<TAIL>(&old, &new, lines, &mut waiting));
+        // A block at a time, for buffers are not charged; they are counted already.
         let len = self.len;
-        self.insert_all(&waiting, &mut Vec::new());
+        waiting.chunks(WAITING_BLOCK).for_each(|keys| self.insert_all(keys, &mut Vec::new()));
         self.len = len;
     }
 }
@@ -237,16 +237,7 @@ fn spread<const TAIL: usize>(old: &Shape, new: &Shape, lines: &mut [Line], waiti
             if home { at_home.push(key) } else { waiting.push(key) }
         }
         for key in at_home.drain(..) {
-            let placed = match new.tail {
-                tail if tail == TAIL => place_at_home::<TAIL>(new, lines, key),
-                0 => place_at_home::<0>(new, lines, key),
-                1 => place_at_home::<1>(new, lines, key),
-                2 => place_at_home::<2>(new, lines, key),
-                3 => place_at_home::<3>(new, lines, key),
-                4 => place_at_home::<4>(new, lines, key),
-                6 => place_at_home::<6>(new, lines, key),
-                _ => place_at_home::<8>(new, lines, key),
-            };
+            let placed = by_tail!(new.tail, NEW => place_at_home::<NEW>(new, lines, key));
             if !placed {
                 waiting.push(key);
             }
