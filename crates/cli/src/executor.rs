@@ -4,6 +4,7 @@ use crate::subject::Content;
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
 use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Step};
+use plimsoll_search::Walk;
 
 /// Memory that compiling takes for each operator or statement, measured.
 const COMPILE_BYTES: u64 = 1200;
@@ -141,6 +142,18 @@ impl Executor {
             None => interp.explain_initial(step),
         };
         explanation.map(|explanation| explanation.message)
+    }
+}
+
+impl Executor {
+    /// What goes wrong in the last step of a path, if it can be followed and something does.
+    pub fn problem_at_end(&self, positions: &[u32]) -> Option<String> {
+        let (last, before) = positions.split_last()?;
+        let mut walk = Walk::new(self.reference());
+        before.iter().try_for_each(|&position| walk.take(position).map(|_| ())).ok()?;
+        let state = (!before.is_empty()).then(|| walk.state().to_vec());
+        let step = walk.take(*last).ok()?;
+        if step.is_plain() { None } else { self.explain(state.as_deref(), step) }
     }
 }
 

@@ -48,6 +48,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apart;
 mod chart;
 mod child;
 mod commands;
@@ -69,6 +70,7 @@ pub mod reference;
 mod report;
 mod room;
 mod size;
+mod stuck;
 mod subject;
 mod svg;
 mod trail;

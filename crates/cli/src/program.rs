@@ -19,7 +19,8 @@ pub fn run() -> u8 {
         }
     };
     let mut out = Output::new();
-    match dispatch(options.command, &mut out) {
+    let done = dispatch(options.command, &mut out);
+    match done.and_then(|code| out.failure().map_or(Ok(code), Err)) {
         Ok(code) => code,
         Err(failure) => {
             say(failure.text());

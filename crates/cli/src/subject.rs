@@ -8,7 +8,7 @@ use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, veri
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
-use plimsoll_search::trace::follow;
+use std::io::BufRead;
 use std::path::Path;
 
 /// A model as loaded.
@@ -46,11 +46,24 @@ impl Content {
         }
     }
 
-    /// Simplifies a system. If steps are to be merged, verdicts stay, but not states and positions.
-    pub fn prepared(self, merge: bool) -> Content {
-        match self.optimised() {
+    /// Merges steps, if that is wanted: verdicts stay, but not states and positions. To be done after simplifying.
+    pub fn merged(self, merge: bool) -> Content {
+        match self {
             Content::System(system) if merge => Content::System(reduce(system)),
             content => content,
+        }
+    }
+
+    /// Simplifies a system and merges steps if that is wanted.
+    pub fn prepared(self, merge: bool) -> Content {
+        self.optimised().merged(merge)
+    }
+
+    /// The system, unless it is a graph.
+    pub fn system(&self) -> Option<&System> {
+        match self {
+            Content::System(system) => Some(system),
+            Content::Graph(_) => None,
         }
     }
 }
@@ -58,6 +71,22 @@ impl Content {
 /// Are steps to be merged, where a command does so or not unless told?
 pub fn merges(options: &ModelOptions, unless_told: bool) -> bool {
     options.merge.map_or(unless_told, |merge| merge == SwitchName::On)
+}
+
+/// A number by which a text is known again (FNV-1a; Fowler, Noll and Vo).
+pub fn fingerprint(path: &Path) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
+    let mut file = std::io::BufReader::new(std::fs::File::open(path).map_err(failed)?);
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    loop {
+        let bytes = file.fill_buf().map_err(failed)?;
+        if bytes.is_empty() {
+            return Ok(format!("{sum:016x}"));
+        }
+        sum = bytes.iter().fold(sum, |sum, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
+        let read = bytes.len();
+        file.consume(read);
+    }
 }
 
 /// The extension of the textual intermediate representation.
@@ -116,9 +145,7 @@ pub fn refined(
     positions: &[u32],
     look_for: &LookFor,
 ) -> Result<Option<Subject>, Failure> {
-    let Ok(path) = follow(executor.reference(), positions) else { return Ok(None) };
-    let before = path.len().checked_sub(2).map(|before| path[before].state.as_slice());
-    match path.last().and_then(|last| executor.explain(before, last.step)) {
+    match executor.problem_at_end(positions) {
         Some(message) => larger(promela, &message, look_for),
         None => Ok(None),
     }

@@ -13,6 +13,7 @@ mod order;
 pub mod show;
 pub mod successors;
 pub mod symmetry;
+pub mod unmerge;
 
 pub use around::Around;
 pub use coverage::Covered;
@@ -22,6 +23,7 @@ pub use jit::Jit;
 pub use show::{Describe, Show, StepText};
 pub use successors::{Step, Successors};
 pub use symmetry::Symmetric;
+pub use unmerge::Unmerge;
 
 /// A transition system whose states are vectors of 32-bit words.
 ///

@@ -6,44 +6,54 @@ use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
 use crate::options::{CheckOptions, DeadlockName, ExecutorName, SymmetryName};
-use crate::output::{Output, say};
+use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
-use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
+use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times};
 use crate::room::{self, Watched};
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{chart, interrupt, machine, trail};
+use crate::{apart, chart, interrupt, machine, trail};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
 use plimsoll_model::{Covered, Model};
-use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
+use plimsoll_search::{Ask, Control, Limits, Stats, Verdict, What};
 use plimsoll_store::Budget;
 use std::io;
 use std::time::Instant;
 
 /// Runs the command.
 pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
-    let report = check(options)?;
-    if let (Some(path), Some(trace)) = (&options.trace, &report.trace)
-        && !trail::is_trail(path)
-    {
-        std::fs::write(path, trace.to_json())
-            .map_err(|error| Failure::usage(format!("{}: cannot be written: {error}", path.display())))?;
+    let files = [&options.trace, &options.draw.msc];
+    files.into_iter().flatten().try_for_each(|path| try_out(path))?;
+    let [trace, chart] = files.map(|path| path.as_deref().is_some_and(is_standard));
+    if (trace || chart) && options.output.json || trace && chart {
+        return Err(Failure::usage("standard output can be had by one only of --json, --trace - and --msc -"));
     }
+    if trace {
+        out.make_way();
+    }
+    let Checked { report, promela } = check(options)?;
     if options.output.json {
-        out.print(&report.to_json());
+        let _ = report::write_json(&report, out);
     } else {
         let style = report::text::Style {
             color: options.output.color.wanted(&io::stdout()),
             quiet: options.output.quiet,
             full_trace: options.output.full_trace,
         };
-        out.print(&report::text::report(&report, style));
+        report::text::report(&report, style, out);
+    }
+    // The verdict is out, whatever becomes of the files.
+    if let (Some(path), Some(trace)) = (&options.trace, &report.trace) {
+        match trail::is_trail(path) {
+            true => trail::write(path, trace, promela.as_deref(), out)?,
+            false => write_to(path, out, |file| report::write_json(trace, file))?,
+        }
     }
     if let (Some(path), Some(trace)) = (&options.draw.msc, &report.trace) {
         chart::write(path, trace, out)?;
@@ -51,8 +61,14 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
     Ok(report.exit_code)
 }
 
+/// A report, and the front end of a Promela model, which knows the numbers that SPIN gives statements.
+struct Checked {
+    report: Report,
+    promela: Option<Box<Promela>>,
+}
+
 /// Checks a model and says everything about it.
-fn check(options: &CheckOptions) -> Result<Report, Failure> {
+fn check(options: &CheckOptions) -> Result<Checked, Failure> {
     let start = Instant::now();
     let styled = options.output.color.wanted(&io::stderr());
     let subject = subject::load(&options.model, &options.look_for, styled)?;
@@ -66,7 +82,7 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
         let promela = subject.promela.take();
         let run = Run { options, start, promela: promela.as_deref() };
         match run.attempt(subject, ask, &mut notes)? {
-            Attempt::Done(report) => return Ok(*report),
+            Attempt::Done(report) => return Ok(Checked { report: *report, promela }),
             Attempt::Refine(larger) => subject = *larger,
         }
     }
@@ -97,7 +113,9 @@ impl Run<'_> {
         // A trail for SPIN, and a list of what was never taken, tell every statement by itself.
         let one_by_one = options.unreached || options.trace.as_deref().is_some_and(trail::is_trail);
         let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
-        let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
+        let content = content.optimised();
+        let plain = content.system().filter(|_| merge).cloned();
+        let executor = executor(options, content.merged(merge), symmetry.as_ref(), notes);
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
@@ -109,21 +127,21 @@ impl Run<'_> {
         let unreached = listing.zip(covered).zip(executor.system());
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
-        let view = View::new(&executor);
-        let trace = replayed(&searched.outcome.verdict, &executor, &view, options, merge)?;
-        if let (Some(path), Some(trace)) = (&options.trace, &trace)
-            && trail::is_trail(path)
-        {
-            trail::write(path, &executor, self.promela, &trace.positions)?;
-        }
-        let problem = trace.as_ref().and_then(TraceReport::problem);
-        let mut judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
+        let (model, executor_name) = (facts(options, language, &executor), executor.name());
+        let (trace, executor) = match &searched.outcome.verdict {
+            Verdict::Violated(violation) => (Some(apart::trace(executor, plain, violation, origin(options, merge)?)?), None),
+            _ => (None, Some(executor)),
+        };
+        let executor = trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
+        let view = View::new(executor);
+        let judge = |verdict: &Verdict, shown| Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown);
+        let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
         match to_cover {
             Some(system) if searched.outcome.verdict == Verdict::Holds => {
                 let coverage = self.cover(&system, &covers, symmetry.as_ref())?;
                 notes.extend(coverage.note());
                 let undecided = coverage.undecided.as_ref();
-                let undecided = undecided.map(|why| Judgement::of(why, &searched.outcome.stats, &ask, &view, None));
+                let undecided = undecided.map(|why| judge(why, None));
                 judgement = undecided.or_else(|| coverage.judgement()).unwrap_or(judgement);
             }
             Some(_) => notes.push("`cover` is checked only where every state was visited and nothing is wrong".into()),
@@ -135,10 +153,9 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let model = facts(options, language, &executor);
         let Searched { outcome, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
-        let executor = executor.name();
+        let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
         if merge {
@@ -275,10 +292,6 @@ fn executor(
     }
 }
 
-fn not_replayed(error: ReplayError) -> Failure {
-    Failure::internal(format!("the violation found cannot be replayed ({error:?})"))
-}
-
 fn wishes(options: &CheckOptions) -> Wishes {
     Wishes {
         memory: options.budget.memory,
@@ -308,26 +321,10 @@ fn ask(options: &CheckOptions) -> Ask {
     }
 }
 
-/// A violation counts only after the interpreter went the same way.
-fn replayed(
-    verdict: &Verdict,
-    executor: &Executor,
-    view: &View,
-    options: &CheckOptions,
-    merge: bool,
-) -> Result<Option<TraceReport>, Failure> {
-    let Verdict::Violated(violation) = verdict else { return Ok(None) };
-    let positions = executor.concrete(&violation.trace.positions);
-    let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
-    let violation = &Violation { what: violation.what, trace: Trace { positions } };
-    let path = replay(executor.reference(), violation).map_err(not_replayed)?;
-    let origin = Origin {
-        model: options.model.model.display().to_string(),
-        overflow: options.model.overflow,
-        merge,
-        look_for: &options.look_for,
-    };
-    Ok(Some(TraceReport::new(violation, &path, view, origin)))
+/// What a trace must know to be followed again.
+fn origin(options: &CheckOptions, merge: bool) -> Result<Origin, Failure> {
+    let fingerprint = subject::fingerprint(&options.model.model)?;
+    Ok(Origin { options: options.model.clone(), fingerprint, merge, look_for: options.look_for.clone() })
 }
 
 fn facts(options: &CheckOptions, language: &'static str, executor: &Executor) -> ModelFacts {

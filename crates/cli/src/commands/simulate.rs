@@ -4,6 +4,7 @@ use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::options::{ColorName, LookFor, SimulateOptions};
 use crate::output::Output;
+use crate::report::steps;
 use crate::report::text::{self, Style};
 use crate::view::View;
 use crate::{room, subject};
@@ -87,7 +88,7 @@ fn by_hand(walk: &mut Walk, out: &mut Output) -> &'static str {
             "b" => continue,
             "s" => {
                 let mut shown = String::new();
-                text::initial_state(&walk.view.state(walk.current()), walk.view.assign(), &mut shown);
+                steps::state(0, &walk.view.state(walk.current()), walk.view.assign(), &mut shown);
                 out.print(&shown);
                 continue;
             }
@@ -119,7 +120,7 @@ impl Walk<'_> {
         }
         self.states.push(initial.state(choice).to_vec());
         let mut shown = String::new();
-        text::initial_state(&self.view.state(self.current()), self.view.assign(), &mut shown);
+        steps::state(0, &self.view.state(self.current()), self.view.assign(), &mut shown);
         out.print(&shown);
         Next::Go
     }
@@ -138,7 +139,7 @@ impl Walk<'_> {
     fn take(&mut self, successors: &Successors, choice: usize, out: &mut Output) -> Next {
         let mut steps = Vec::new();
         self.view.add_steps(self.current(), choice, self.states.len() as u64, &mut steps);
-        steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.view.assign(), self.style)));
+        steps.iter().for_each(|step| out.print(&steps::step(step, &self.file, self.view.assign(), self.style)));
         if successors.step(choice).is_fault() {
             return Next::End("the step goes wrong: there is no way on");
         }
@@ -153,7 +154,7 @@ impl Walk<'_> {
         for choice in 0..successors.len() {
             let mut steps = Vec::new();
             self.view.add_steps(self.current(), choice, choice as u64 + 1, &mut steps);
-            steps.iter().for_each(|step| out.print(&text::step(step, &self.file, self.view.assign(), self.style)));
+            steps.iter().for_each(|step| out.print(&steps::step(step, &self.file, self.view.assign(), self.style)));
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::csv;
 use crate::failure::Failure;
+use crate::output::unwritable;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -60,10 +61,6 @@ impl Drop for Record {
     }
 }
 
-/// The failure to write a file.
-pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("{}: cannot be written: {error}", path.display()))
-}
 
 fn differs(path: &Path, settings: &str, found: &str) -> Failure {
     Failure::usage(format!(
