@@ -16,10 +16,10 @@ use plimsoll_search::{ReplayError, Trace, Violation, Walk};
 pub fn trace(
     executor: Executor,
     plain: Option<System>,
-    violation: &Violation,
+    violation: Violation,
     origin: Origin,
 ) -> Result<TraceReport, Failure> {
-    let positions = executor.concrete(&violation.trace.positions);
+    let positions = executor.concrete(violation.trace.positions);
     let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
     let violation = Violation { what: violation.what, trace: Trace { positions } };
     let apart = plain.and_then(|plain| Some((apart(&plain, &violation.trace.positions)?, plain)));

@@ -75,11 +75,11 @@ impl Executor {
     }
 
     /// The positions of a path of the model itself, given those of the path that was found.
-    pub fn concrete(&self, positions: &[u32]) -> Option<Vec<u32>> {
+    pub fn concrete(&self, positions: Vec<u32>) -> Option<Vec<u32>> {
         match self {
-            Executor::OrbitsInterp(orbits) => orbits.concrete(positions),
-            Executor::OrbitsJit(orbits) => orbits.concrete(positions),
-            _ => Some(positions.to_vec()),
+            Executor::OrbitsInterp(orbits) => orbits.concrete(&positions),
+            Executor::OrbitsJit(orbits) => orbits.concrete(&positions),
+            _ => Some(positions),
         }
     }
 

@@ -57,6 +57,7 @@ mod csv;
 mod dispatch;
 mod executor;
 mod failure;
+mod graph_file;
 mod health;
 mod interrupt;
 mod machine;
@@ -84,7 +85,7 @@ pub use plimsoll_search::{
 };
 
 use plan::{Facts, Plan, Wishes};
-use plimsoll_search::Control;
+use plimsoll_search::{Control, PathRoom};
 use size::Size;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -137,6 +138,8 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
     let plan = Plan::resolve(&wishes, &Facts::now(model))?;
     let stop = AtomicBool::new(false);
     let mut watch = |_: &Stats| {};
-    let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, watch: &mut watch };
-    Ok(dispatch::search(model, &plan, &plimsoll_store::Budget::new(plan.pool_bytes), &mut control).outcome)
+    let budget = plimsoll_store::Budget::new(plan.pool_bytes);
+    let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+    let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, room, watch: &mut watch };
+    Ok(dispatch::search(model, &plan, &budget, &mut control).outcome)
 }

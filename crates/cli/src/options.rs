@@ -21,7 +21,7 @@ pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
-    /// Write the reachable graph of a model to a file in the AUT format
+    /// Write the reachable graph of a model to a file, in the AUT format or for Graphviz
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(Box<GenerateOptions>),
     /// Walk through a model, at random or by hand
@@ -42,6 +42,12 @@ pub enum Command {
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,
+    /// Print the manual page, or write those of all commands into a folder
+    #[command(after_help = MAN_EXAMPLES)]
+    Man {
+        /// The folder for the pages; without it, the page of the program goes to standard output
+        folder: Option<PathBuf>,
+    },
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -73,6 +79,7 @@ Examples:
 const GENERATE_EXAMPLES: &str = "\
 Examples:
   plimsoll generate model.dve --output model.aut
+  plimsoll generate small.dve --output small.dot        for Graphviz: dot -Tsvg small.dot
   plimsoll generate model.pml --output model.aut --memory 4G";
 
 const SIMULATE_EXAMPLES: &str = "\
@@ -113,6 +120,11 @@ Examples:
   plimsoll check model.dve --strategy cover --cache-size 20%
   plimsoll check model.dve --strategy sleep+cache:LFU --cache-size 600
   plimsoll check model.dve --cache 'MFU:25%,LRU:75%' --cache-size 64M";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  plimsoll man | man -l -
+  plimsoll man ~/.local/share/man/man1";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -327,9 +339,12 @@ pub struct DrawOptions {
 pub struct GenerateOptions {
     #[command(flatten)]
     pub model: ModelOptions,
-    /// The file to write
+    /// The file to write: FILE.dot for Graphviz, any other name for the AUT format, - for standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// If the search does not end, leave what was found as FILE.partial, which `check` refuses
+    #[arg(long)]
+    pub partial: bool,
     /// Memory for the whole process
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
@@ -348,6 +363,9 @@ pub struct SimulateOptions {
     /// Choose every step yourself
     #[arg(long, short)]
     pub interactive: bool,
+    /// Tell where the expression is false (repeatable); what the model itself claims is watched anyway
+    #[arg(long, value_name = "EXPR")]
+    pub invariant: Vec<String>,
 }
 
 #[derive(Debug, Args)]

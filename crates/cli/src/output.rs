@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Standard output. Once nobody reads any more (a pipe that was closed), the rest is dropped: the exit code still tells.
@@ -137,20 +137,52 @@ impl NewFile {
         path.with_file_name(name)
     }
 
-    pub fn writer(&mut self) -> &mut BufWriter<File> {
+    /// A file in the folder for such, which is never given a name.
+    pub fn temporary() -> Result<NewFile, Failure> {
+        NewFile::create(&std::env::temp_dir().join("plimsoll"))
+    }
+
+    fn file(&mut self) -> &mut BufWriter<File> {
         self.file.as_mut().expect("it is open until it is finished")
     }
 
     /// Gives the file its name.
-    pub fn finish(mut self) -> Result<(), Failure> {
-        let failed = |error: io::Error| unwritable(&self.path, &error);
-        let mut file = self.file.take().expect("it is open until now");
-        file.flush().map_err(failed)?;
-        drop(file);
-        match &self.part {
-            Some(part) => fs::rename(part, &self.path).map_err(failed),
+    pub fn finish(self) -> Result<(), Failure> {
+        let path = self.path.clone();
+        self.finish_as(&path)
+    }
+
+    /// Gives the file another name.
+    pub fn finish_as(mut self, path: &Path) -> Result<(), Failure> {
+        let failed = |error: io::Error| unwritable(path, &error);
+        self.file().flush().map_err(failed)?;
+        self.file = None;
+        match self.part.take() {
+            Some(part) => fs::rename(part, path).map_err(failed),
             None => Ok(()),
         }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Read for NewFile {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.file().get_mut().read(bytes)
+    }
+}
+
+impl Seek for NewFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file().seek(to)
     }
 }
 
@@ -178,7 +210,7 @@ pub fn write_to(
         return Ok(());
     }
     let mut file = NewFile::create(path)?;
-    write(file.writer()).map_err(|error| unwritable(path, &error))?;
+    write(&mut file).map_err(|error| unwritable(path, &error))?;
     file.finish()
 }
 
@@ -196,12 +228,12 @@ mod tests {
         fs::write(&path, "old").unwrap();
         try_out(&path).unwrap();
         let mut file = NewFile::create(&path).unwrap();
-        write!(file.writer(), "new").unwrap();
+        write!(file, "new").unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files()), ("old", 2));
         drop(file);
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files()), ("old", 1));
         let mut file = NewFile::create(&path).unwrap();
-        write!(file.writer(), "new").unwrap();
+        write!(file, "new").unwrap();
         file.finish().unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files()), ("new", 1));
     }

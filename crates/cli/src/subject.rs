@@ -2,14 +2,19 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName, SwitchName};
+use crate::options::{
+    DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName, SwitchName, SymmetryName,
+};
+use crate::output::is_standard;
 use plimsoll_ir::passes::{optimise, reduce};
 use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, verify};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A model as loaded.
 pub struct Subject {
@@ -73,10 +78,27 @@ pub fn merges(options: &ModelOptions, unless_told: bool) -> bool {
     options.merge.map_or(unless_told, |merge| merge == SwitchName::On)
 }
 
-/// A number by which a text is known again (FNV-1a; Fowler, Noll and Vo).
+/// What is read instead of a file: all of standard input, once.
+static STANDARD_INPUT: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// All that standard input has.
+pub fn standard_input() -> Result<&'static [u8], Failure> {
+    if STANDARD_INPUT.get().is_none() {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|error| Failure::usage(format!("standard input: cannot be read: {error}")))?;
+        let _ = STANDARD_INPUT.set(bytes);
+    }
+    Ok(STANDARD_INPUT.get().expect("it was just read"))
+}
+
+/// A number by which the text of a model is known again (FNV-1a; Fowler, Noll and Vo).
 pub fn fingerprint(path: &Path) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
-    let mut file = std::io::BufReader::new(std::fs::File::open(path).map_err(failed)?);
+    let mut file: Box<dyn BufRead> = match is_standard(path) {
+        true => Box::new(standard_input()?),
+        false => Box::new(BufReader::new(File::open(path).map_err(failed)?)),
+    };
     let mut sum = 0xcbf2_9ce4_8422_2325_u64;
     loop {
         let bytes = file.fill_buf().map_err(failed)?;
@@ -101,6 +123,7 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
         None if is_ir => load_ir(&options.model, look_for)?,
         _ => load_language(options, look_for, styled)?,
     };
+    refuse_foreign(options, subject.language)?;
     if let Content::System(system) = &mut subject.content
         && system.name.is_empty()
     {
@@ -110,6 +133,25 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
         set_deadlock(system, options.deadlock)?;
     }
     Ok(subject)
+}
+
+/// Options that the language of the model knows nothing of would be ignored silently: better to say so.
+fn refuse_foreign(options: &ModelOptions, language: &'static str) -> Result<(), Failure> {
+    let [promela, murphi, dve] = [Language::Promela, Language::Murphi, Language::Dve].map(Language::name);
+    let given = [
+        (!options.define.is_empty(), "-D", promela),
+        (!options.constant.is_empty(), "--const", murphi),
+        (options.dialect.is_some(), "--dialect", murphi),
+        (options.loop_limit.is_some(), "--loop-limit", murphi),
+        (options.symmetry != SymmetryName::Off, "--symmetry", murphi),
+        (options.ignore_property, "--ignore-property", dve),
+    ];
+    match given.into_iter().find(|&(given, _, of)| given && of != language) {
+        Some((_, option, of)) => {
+            Err(Failure::usage(format!("{option} is for {of} models, and this one is {language}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Gives the system the notion of a deadlock that was asked for.
@@ -133,7 +175,12 @@ pub fn stem(path: &Path) -> String {
 }
 
 fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
-    let loaded = lang::load(&options.model, &front_end_options(options));
+    let given = front_end_options(options);
+    let loaded = match given.language {
+        _ if !is_standard(&options.model) => lang::load(&options.model, &given),
+        Some(language) => lang::load_bytes("standard input", standard_input()?.to_vec(), language, &given),
+        None => return Err(Failure::usage("the model on standard input has no extension: name its --language")),
+    };
     let loaded = loaded.map_err(|error| Failure::of_load(&error, styled))?;
     of_loaded(loaded, look_for, styled)
 }
@@ -233,7 +280,10 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
 /// Reads the textual form of a system.
 fn load_ir(path: &Path, look_for: &LookFor) -> Result<Subject, Failure> {
     let name = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: cannot be read: {error}")))?;
+    let bytes = match is_standard(path) {
+        true => standard_input()?.to_vec(),
+        false => std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: cannot be read: {error}")))?,
+    };
     let model_error = |message: String| Failure::Model(format!("error: {name}: {message}"));
     let text = String::from_utf8(bytes).map_err(|_| model_error("the file is not text".into()))?;
     let mut system = text::parse(&text).map_err(|error| Failure::Model(format!("error: {name}:{error}")))?;

@@ -118,12 +118,7 @@ pub(crate) fn keep_sound_starts(out: &mut Successors) -> Vec<u32> {
 }
 
 /// Is `state`, whose successors are `own` among those in `out`, a deadlock under the model's conventions?
-pub(crate) fn is_deadlock<M: Model + ?Sized>(
-    model: &M,
-    state: &[u32],
-    out: &Successors,
-    mut own: Range<usize>,
-) -> bool {
+pub fn is_deadlock<M: Model + ?Sized>(model: &M, state: &[u32], out: &Successors, mut own: Range<usize>) -> bool {
     let conventions = model.conventions();
     if conventions.deadlock_is_fine {
         return false;

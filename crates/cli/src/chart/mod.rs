@@ -283,7 +283,8 @@ fn with_values(text: &str, values: &str) -> String {
 fn assigned(step: &ShownStep, act: &ShownAct) -> Option<String> {
     let own = format!("{}.", act.process);
     let changes = step.changes.iter().filter(|change| act.kind == "assign" && change.name != act.process);
-    let shown = changes.map(|FieldValue { name, value }| format!("{}={value}", name.strip_prefix(&own).unwrap_or(name)));
+    let shown =
+        changes.map(|FieldValue { name, value }| format!("{}={value}", name.strip_prefix(&own).unwrap_or(name)));
     let shown: Vec<String> = shown.collect();
     (!shown.is_empty()).then(|| shown.join(" "))
 }

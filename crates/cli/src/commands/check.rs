@@ -5,7 +5,7 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
-use crate::options::{CheckOptions, DeadlockName, ExecutorName, SymmetryName};
+use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
@@ -21,7 +21,7 @@ use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::symmetry::Precision;
 use plimsoll_model::{Covered, Model};
-use plimsoll_search::{Ask, Control, Limits, Stats, Verdict, What};
+use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
 use plimsoll_store::Budget;
 use std::io;
 use std::time::Instant;
@@ -37,6 +37,7 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
     if trace {
         out.make_way();
     }
+    refuse_contradictions(options)?;
     let Checked { report, promela } = check(options)?;
     if options.output.json {
         let _ = report::write_json(&report, out);
@@ -59,6 +60,40 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
         chart::write(path, trace, out)?;
     }
     Ok(report.exit_code)
+}
+
+/// Options that exclude each other, or name what is not there.
+fn refuse_contradictions(options: &CheckOptions) -> Result<(), Failure> {
+    if let (Some("full"), Some(cache)) = (options.search.strategy.as_deref().map(str::trim), &options.search.cache) {
+        return Err(Failure::usage(format!("--strategy full holds every state: it cannot go with --cache {cache}")));
+    }
+    match &options.budget.spill_dir {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::usage(format!("--spill-dir: {} is not a folder", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was asked for and makes no difference.
+fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
+    let forgets = plan.strategy_parts.cache.is_some();
+    let unused = [
+        (
+            options.search.workers.is_some_and(|workers| workers > 1) && plan.search != Order::Bfs,
+            "--workers is for breadth-first searches: one worker searched",
+        ),
+        (options.budget.spill_dir.is_some() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
+        (
+            options.search.redundancy_limit.is_some() && !forgets,
+            "--redundancy-limit does nothing where no state is forgotten",
+        ),
+        (
+            options.output.full_trace && options.output.json,
+            "--full-trace does nothing with --json: the trace is complete anyway",
+        ),
+    ];
+    unused.into_iter().filter(|(given, _)| *given).map(|(_, note)| note.into())
 }
 
 /// A report, and the front end of a Promela model, which knows the numbers that SPIN gives statements.
@@ -120,7 +155,7 @@ impl Run<'_> {
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
-        let searched = match self.search(&executor, covered.as_ref(), &plan, ask, &mut health)? {
+        let mut searched = match self.search(&executor, covered.as_ref(), &plan, ask, &mut health)? {
             Ok(searched) => searched,
             Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
         };
@@ -128,11 +163,17 @@ impl Run<'_> {
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
         let (model, executor_name) = (facts(options, language, &executor), executor.name());
-        let (trace, executor) = match &searched.outcome.verdict {
-            Verdict::Violated(violation) => (Some(apart::trace(executor, plain, violation, origin(options, merge)?)?), None),
+        let (trace, executor) = match &mut searched.outcome.verdict {
+            Verdict::Violated(violation) => {
+                // A path can be long: nobody needs it twice.
+                let positions = std::mem::take(&mut violation.trace.positions);
+                let violation = Violation { what: violation.what, trace: Trace { positions } };
+                (Some(apart::trace(executor, plain, violation, origin(options, merge)?)?), None)
+            }
             _ => (None, Some(executor)),
         };
-        let executor = trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
+        let executor =
+            trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
         let view = View::new(executor);
         let judge = |verdict: &Verdict, shown| Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown);
         let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
@@ -158,6 +199,7 @@ impl Run<'_> {
         let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
+        notes.extend(unused(options, &plan));
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
@@ -239,7 +281,8 @@ impl Run<'_> {
                     say(&warning);
                 }
             };
-            let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
+            let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+            let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut watch };
             interrupt::while_searching(|| run(&budget, &mut control))
         };
         progress.clear();

@@ -3,7 +3,7 @@
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::options::{LookFor, ReplayOptions};
-use crate::output::{Output, say, try_out};
+use crate::output::{Output, is_standard, say, try_out};
 use crate::report::trace::{Origin, StoredTrace};
 use crate::report::{TraceReport, steps, text, write_json};
 use crate::subject::Subject;
@@ -33,6 +33,12 @@ impl Stored {
 pub fn run(options: &ReplayOptions, out: &mut Output) -> Result<u8, Failure> {
     if let Some(path) = &options.draw.msc {
         try_out(path)?;
+        if options.output.json && is_standard(path) {
+            return Err(Failure::usage("standard output can be had by one only of --json and --msc -"));
+        }
+    }
+    if is_standard(&options.trace) && is_standard(&options.model.model) {
+        return Err(Failure::usage("only one of model and trace can be on standard input"));
     }
     let stored = read(options)?;
     let (look_for, model) = match &stored {
@@ -161,6 +167,10 @@ fn read(options: &ReplayOptions) -> Result<Stored, Failure> {
         let text = std::fs::read(&options.trace).map_err(|error| refuse(format!("cannot be read: {error}")))?;
         let trail = Trail::parse(&String::from_utf8_lossy(&text)).ok_or_else(|| refuse("not a trail".into()))?;
         return Ok(Stored::Trail(trail));
+    }
+    if is_standard(&options.trace) {
+        let bytes = subject::standard_input()?;
+        return StoredTrace::read(|| Ok(bytes)).map(|trace| Stored::Trace(Box::new(trace))).map_err(refuse);
     }
     let open = || File::open(&options.trace).map(BufReader::new).map_err(|error| format!("cannot be read: {error}"));
     StoredTrace::read(open).map(|trace| Stored::Trace(Box::new(trace))).map_err(refuse)

@@ -157,7 +157,6 @@ impl Report {
             notes,
         }
     }
-
 }
 
 /// Prints something as one JSON object, piece by piece, ending with a newline.

@@ -75,7 +75,8 @@ impl Ends {
     }
 
     fn show(mut self, table: &mut Table, paint: &Paint) -> String {
-        let (before, after) = (self.head.last().map_or(0, |step| step.number), self.tail.front().map(|step| step.number));
+        let (before, after) =
+            (self.head.last().map_or(0, |step| step.number), self.tail.front().map(|step| step.number));
         let gap = self.dropped || after.is_some_and(|after| after > before + 1);
         if gap {
             let surplus = self.tail.len().saturating_sub(SHOWN_AT_ENDS);
@@ -119,6 +120,18 @@ pub fn step(step: &ShownStep, file: &str, assign: &str, style: Style) -> String 
     let mut table = Table { file, assign, who: 0, place: 0 };
     table.measure(step);
     show_step(step, &table, &Paint(style.color))
+}
+
+/// A step that can be chosen: its statements without what they would change.
+pub fn choice(number: usize, steps: &[ShownStep], style: Style) -> String {
+    let Some(first) = steps.first() else { return String::new() };
+    let who = first.acts.first().map(|act| &act.who).or(first.process.as_ref());
+    let who = who.map_or(String::new(), |who| format!("{}  ", Paint(style.color).bold(who)));
+    let statements = steps.iter().flat_map(|step| match step.acts.as_slice() {
+        [] => vec![own_label(step)],
+        acts => acts.iter().map(|act| act.text.as_str()).collect(),
+    });
+    format!("{number:>8})  {who}{}\n", statements.collect::<Vec<_>>().join("; "))
 }
 
 /// How wide the columns of a trace are.
@@ -219,4 +232,3 @@ pub fn state(number: u64, fields: &[FieldValue], assign: &str, out: &mut String)
 fn show_field(field: &FieldValue, assign: &str) -> String {
     format!("{}{assign}{}", field.name, field.value)
 }
-

@@ -61,7 +61,6 @@ impl Drop for Record {
     }
 }
 
-
 fn differs(path: &Path, settings: &str, found: &str) -> Failure {
     Failure::usage(format!(
         "{} was made with other settings:\n  there: {}\n  now:   {settings}\nuse the same, or another folder",
