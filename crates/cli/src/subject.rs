@@ -182,6 +182,12 @@ fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Re
         None => return Err(Failure::usage("the model on standard input has no extension: name its --language")),
     };
     let loaded = loaded.map_err(|error| Failure::of_load(&error, styled))?;
+    let mut asked = look_for.find.iter().chain(&look_for.invariant);
+    if let Some(text) = asked.find(|text| options.symmetry != SymmetryName::Off && loaded.breaks_symmetry(text)) {
+        return Err(Failure::usage(format!(
+            "`{text}` names one of several values that are alike: not with --symmetry"
+        )));
+    }
     of_loaded(loaded, look_for, styled)
 }
 

@@ -345,16 +345,16 @@ mod tests {
         let drawn = text::draw(&example());
         let wanted = "\
 m.pml: a deadlock
-       A(0)              B(1)
-    1  |----- r!1 ------>|
-    2  | q!2 >(1)        |
-    3  | q!!1 >(2)       |
-    4  | run C<&>()      |
-       |                 |                 o C(2)
-    5  |                 | (1)> q??2       |
-    6  |                 | x=2; x=3        |
-    8  |                 |                 x
-       |                 |                 ! wrong
+       A(0)            B(1)
+    1  |---- r!1 ----->|
+    2  | q!2 >(1)      |
+    3  | q!!1 >(2)     |
+    4  | run C<&>()    |
+       |               |               o C(2)
+    5  |               | (1)> q??2     |
+    6  |               | x=2; x=3      |
+    8  |               |               x
+       |               |               ! wrong
 ";
         assert_eq!(drawn, wanted, "\n{drawn}");
     }

@@ -65,6 +65,9 @@ pub struct Lowerer<'a> {
     code: Code,
     made: usize,
     assumes: Vec<Claim<'a>>,
+    /// May values of scalarsets be named, as traces name them? Was one?
+    as_shown: bool,
+    element_named: bool,
     covers: Vec<Property>,
     /// Is a start state being translated? It runs once, so loops are unrolled more eagerly.
     starting: bool,
@@ -94,7 +97,7 @@ pub fn program(
     Ok((lowerer.system, lowerer.types, lowerer.var_types, lowerer.covers))
 }
 
-/// Translates an expression over the names of a model into a property.
+/// Translates an expression over the names of a model into a property; also tells whether it names a value of a scalarset.
 pub fn property(
     text: &str,
     program: &Program,
@@ -103,7 +106,7 @@ pub fn property(
     kind: PropertyKind,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<Property> {
+) -> Lowered<(Property, bool)> {
     let mut ignored = Diagnostics::default();
     let mut lowerer = Lowerer::new(text, "", options, &mut ignored);
     for item in &program.items {
@@ -114,8 +117,10 @@ pub fn property(
         }
     }
     lowerer.diagnostics = diagnostics;
+    lowerer.as_shown = true;
     lowerer.set_text(expr_text);
-    lowerer.property_of(expr, kind, expr_text.trim().to_string())
+    let property = lowerer.property_of(expr, kind, expr_text.trim().to_string())?;
+    Ok((property, lowerer.element_named))
 }
 
 impl<'a> Lowerer<'a> {
@@ -141,6 +146,8 @@ impl<'a> Lowerer<'a> {
             code: Code::new(),
             made: 0,
             assumes: Vec::new(),
+            as_shown: false,
+            element_named: false,
             covers: Vec::new(),
             starting: false,
             constants_used: vec![false; options.constants.len()],
