@@ -7,44 +7,47 @@ use crate::report::trace::Origin;
 use crate::subject::Content;
 use plimsoll_ir::System;
 use plimsoll_ir::passes::merge::merge;
+use plimsoll_ir::passes::optimise;
 use plimsoll_model::{Interp, Unmerge};
-use plimsoll_search::{ReplayError, Trace, Violation, Walk};
+use plimsoll_search::{ReplayError, Trace, Violation, Walk, verify};
 
-/// The trace of a violation that was found on `executor`, which may be the merged form of `plain`.
+/// The trace of a violation that was found on `executor`, which was made from `original` by simplifying it and perhaps by
+/// merging steps. It is shown on the original, for that is what the text of the model says.
 ///
-/// A path that cannot be taken apart, though it should be possible, is shown as it is; it was verified all the same.
+/// A merged path that cannot be taken apart, though that should be possible, is shown as it is; it was verified all the same.
 pub fn trace(
     executor: Executor,
-    plain: Option<System>,
+    original: Option<System>,
     violation: Violation,
     origin: Origin,
 ) -> Result<TraceReport, Failure> {
     let positions = executor.concrete(violation.trace.positions);
     let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
-    let violation = Violation { what: violation.what, trace: Trace { positions } };
-    let apart = plain.and_then(|plain| Some((apart(&plain, &violation.trace.positions)?, plain)));
-    let found = match apart {
-        None => TraceReport::new(executor, violation, origin),
-        Some((positions, plain)) => {
-            plimsoll_search::verify(executor.reference(), &violation).map_err(not_replayed)?;
-            drop(executor);
-            let violation = Violation { what: violation.what, trace: Trace { positions } };
-            let origin = Origin { merge: false, ..origin };
-            TraceReport::new(Executor::interpreted(Content::System(plain)), violation, origin)
-        }
+    let mut violation = Violation { what: violation.what, trace: Trace { positions } };
+    let Some(original) = original else {
+        return TraceReport::new(executor, violation, origin).map_err(not_replayed);
     };
-    found.map_err(not_replayed)
+    verify(executor.reference(), &violation).map_err(not_replayed)?;
+    if origin.merge {
+        match apart(optimise(original.clone()), &violation.trace.positions) {
+            Some(positions) => violation.trace = Trace { positions },
+            None => return TraceReport::new(executor, violation, origin).map_err(not_replayed),
+        }
+    }
+    drop(executor);
+    let origin = Origin { merge: false, ..origin };
+    TraceReport::new(Executor::interpreted(Content::System(original)), violation, origin).map_err(not_replayed)
 }
 
 fn not_replayed(error: ReplayError) -> Failure {
     Failure::internal(format!("the violation found cannot be replayed ({error:?})"))
 }
 
-/// The positions in `plain` of a path that was found in its merged form. Resetting dead variables, which is done to that
+/// The positions in `plain`, which is simplified, of a path that was found in its merged form. Resetting dead variables, which is done to that
 /// form too, changes no positions; so the path is followed where it is not done, and all values are real.
-fn apart(plain: &System, positions: &[u32]) -> Option<Vec<u32>> {
+fn apart(plain: System, positions: &[u32]) -> Option<Vec<u32>> {
     let merged = Interp::new(merge(plain.clone()));
-    let plain = Interp::new(plain.clone());
+    let plain = Interp::new(plain);
     let unmerge = Unmerge::new(&merged, &plain);
     let mut walk = Walk::new(&merged);
     let mut out = Vec::with_capacity(positions.len());

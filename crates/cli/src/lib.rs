@@ -55,6 +55,7 @@ mod commands;
 mod cover;
 mod csv;
 mod dispatch;
+mod examples;
 mod executor;
 mod failure;
 mod graph_file;

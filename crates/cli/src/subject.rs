@@ -51,17 +51,12 @@ impl Content {
         }
     }
 
-    /// Merges steps, if that is wanted: verdicts stay, but not states and positions. To be done after simplifying.
-    pub fn merged(self, merge: bool) -> Content {
-        match self {
+    /// Simplifies a system. If steps are to be merged, verdicts stay, but not states and positions.
+    pub fn prepared(self, merge: bool) -> Content {
+        match self.optimised() {
             Content::System(system) if merge => Content::System(reduce(system)),
             content => content,
         }
-    }
-
-    /// Simplifies a system and merges steps if that is wanted.
-    pub fn prepared(self, merge: bool) -> Content {
-        self.optimised().merged(merge)
     }
 
     /// The system, unless it is a graph.

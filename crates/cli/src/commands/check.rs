@@ -9,13 +9,15 @@ use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SymmetryNa
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
+use crate::report::advice::advice;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
-use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times};
+use crate::report::{self, Judgement, LedgerRow, ModelFacts, Parts, Report, Times};
 use crate::room::{self, Watched};
+use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{apart, chart, interrupt, machine, trail};
+use crate::{apart, chart, interrupt, machine, progress, trail};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
@@ -25,6 +27,9 @@ use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Vio
 use plimsoll_store::Budget;
 use std::io;
 use std::time::Instant;
+
+/// What a search may be given that needs more, whatever else runs just now.
+const MOST_OF_THE_MEMORY: Size = Size::Percent(75.0);
 
 /// Runs the command.
 pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
@@ -106,8 +111,12 @@ struct Checked {
 fn check(options: &CheckOptions) -> Result<Checked, Failure> {
     let start = Instant::now();
     let styled = options.output.color.wanted(&io::stderr());
-    let subject = subject::load(&options.model, &options.look_for, styled)?;
-    let mut subject = room::walk(subject, &options.look_for)?;
+    let talks = !options.output.quiet;
+    progress::stage(talks, "reading the model");
+    let subject = subject::load(&options.model, &options.look_for, styled);
+    let subject = subject.and_then(|subject| room::walk(subject, &options.look_for));
+    progress::end_stage(talks);
+    let mut subject = subject?;
     if !options.output.quiet {
         subject.warnings.iter().for_each(|warning| say(warning));
     }
@@ -140,17 +149,14 @@ impl Run<'_> {
         let Run { options, start, .. } = self;
         let Subject { language, content, symmetry, covers, .. } = subject;
         notes.clear();
-        let to_cover = match &content {
-            Content::System(system) if !covers.is_empty() => Some(system.clone()),
-            _ => None,
-        };
         let listing = listing(options, &content)?;
         // A trail for SPIN, and a list of what was never taken, tell every statement by itself.
         let one_by_one = options.unreached || options.trace.as_deref().is_some_and(trail::is_trail);
         let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
-        let content = content.optimised();
-        let plain = content.system().filter(|_| merge).cloned();
-        let executor = executor(options, content.merged(merge), symmetry.as_ref(), notes);
+        progress::stage(!options.output.quiet, "simplifying and compiling the model");
+        let original = content.system().cloned();
+        let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
+        progress::end_stage(!options.output.quiet);
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
@@ -163,21 +169,22 @@ impl Run<'_> {
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
         let (model, executor_name) = (facts(options, language, &executor), executor.name());
-        let (trace, executor) = match &mut searched.outcome.verdict {
+        let (trace, executor, original) = match &mut searched.outcome.verdict {
             Verdict::Violated(violation) => {
                 // A path can be long: nobody needs it twice.
                 let positions = std::mem::take(&mut violation.trace.positions);
                 let violation = Violation { what: violation.what, trace: Trace { positions } };
-                (Some(apart::trace(executor, plain, violation, origin(options, merge)?)?), None)
+                (Some(apart::trace(executor, original, violation, origin(options, merge)?)?), None, None)
             }
-            _ => (None, Some(executor)),
+            _ => (None, Some(executor), original),
         };
         let executor =
             trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
         let view = View::new(executor);
         let judge = |verdict: &Verdict, shown| Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown);
         let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
-        match to_cover {
+        match original {
+            _ if covers.is_empty() => {}
             Some(system) if searched.outcome.verdict == Verdict::Holds => {
                 let coverage = self.cover(&system, &covers, symmetry.as_ref())?;
                 notes.extend(coverage.note());
@@ -185,8 +192,7 @@ impl Run<'_> {
                 let undecided = undecided.map(|why| judge(why, None));
                 judgement = undecided.or_else(|| coverage.judgement()).unwrap_or(judgement);
             }
-            Some(_) => notes.push("`cover` is checked only where every state was visited and nothing is wrong".into()),
-            None => {}
+            _ => notes.push("`cover` is checked only where every state was visited and nothing is wrong".into()),
         }
         let times = Times {
             load: loaded.as_secs_f64(),
@@ -195,11 +201,15 @@ impl Run<'_> {
             total: start.elapsed().as_secs_f64(),
         };
         let Searched { outcome, ledger, disk_ledger } = searched;
-        let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
+        let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
+        let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
         notes.extend(unused(options, &plan));
+        if let Verdict::Unknown(why) = &outcome.verdict {
+            notes.extend(advice(why, &plan, &ledger, machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes));
+        }
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }

@@ -1,5 +1,6 @@
 //! What a check has to say: one structure, printed as text or as JSON.
 
+pub mod advice;
 pub mod steps;
 pub mod text;
 pub mod trace;

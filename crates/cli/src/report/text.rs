@@ -124,7 +124,7 @@ fn ledger(report: &Report, paint: &Paint, out: &mut String) {
     let mut row = |name: &str, granted: String, used: String, peak: String| {
         let _ = writeln!(out, "{name:<18} {granted:>15} {used:>15} {peak:>15}");
     };
-    for entry in &report.ledger {
+    for entry in report.ledger.iter().filter(|entry| entry.peak > 0) {
         let name = if entry.medium == "disk" { format!("{} (disk)", entry.name) } else { entry.name.clone() };
         row(&name, show_bytes(entry.granted), show_bytes(entry.used), show_bytes(entry.peak));
     }
