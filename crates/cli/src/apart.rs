@@ -10,6 +10,7 @@ use plimsoll_ir::passes::merge::merge;
 use plimsoll_ir::passes::optimise;
 use plimsoll_model::{Interp, Unmerge};
 use plimsoll_search::{ReplayError, Trace, Violation, Walk, verify};
+use std::rc::Rc;
 
 /// The trace of a violation that was found on `executor`, which was made from `original` by simplifying it and perhaps by
 /// merging steps. It is shown on the original, for that is what the text of the model says.
@@ -25,18 +26,24 @@ pub fn trace(
     let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
     let mut violation = Violation { what: violation.what, trace: Trace { positions } };
     let Some(original) = original else {
-        return TraceReport::new(executor, violation, origin).map_err(not_replayed);
+        return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed);
     };
     verify(executor.reference(), &violation).map_err(not_replayed)?;
     if origin.merge {
         match apart(optimise(original.clone()), &violation.trace.positions) {
             Some(positions) => violation.trace = Trace { positions },
-            None => return TraceReport::new(executor, violation, origin).map_err(not_replayed),
+            None => return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed),
         }
     }
     drop(executor);
     let origin = Origin { merge: false, ..origin };
-    TraceReport::new(Executor::interpreted(Content::System(original)), violation, origin).map_err(not_replayed)
+    let shown = Rc::new(Executor::interpreted(Content::System(original)));
+    TraceReport::new(shown, violation, origin).map_err(not_replayed)
+}
+
+/// The trace of another violation, beside one that is shown already. Its steps were not merged.
+pub fn beside(shown: &TraceReport, violation: Violation) -> Result<TraceReport, Failure> {
+    TraceReport::new(shown.executor().clone(), violation, shown.origin.clone()).map_err(not_replayed)
 }
 
 fn not_replayed(error: ReplayError) -> Failure {

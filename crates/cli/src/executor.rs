@@ -3,7 +3,7 @@
 use crate::subject::Content;
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
-use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Step};
+use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Problem, Step};
 use plimsoll_search::Walk;
 
 /// Memory that compiling takes for each operator or statement, measured.
@@ -141,7 +141,13 @@ impl Executor {
             Some(before) => interp.explain(before, step),
             None => interp.explain_initial(step),
         };
-        explanation.map(|explanation| explanation.message)
+        explanation.map(|explanation| match explanation.problem {
+            // The message of an assertion may be nothing but its text.
+            Problem::Assertion if !explanation.message.to_lowercase().contains("assertion") => {
+                format!("assertion failed: {}", explanation.message)
+            }
+            _ => explanation.message,
+        })
     }
 }
 

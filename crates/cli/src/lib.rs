@@ -62,6 +62,7 @@ mod graph_file;
 mod health;
 mod interrupt;
 mod machine;
+mod masked;
 mod options;
 mod output;
 mod plan;

@@ -166,6 +166,12 @@ pub struct LookFor {
     /// Visit everything and count all violations; the first is reported
     #[arg(long, hide_short_help = true)]
     pub keep_going: bool,
+    /// One shortest trace for each property and each statement that fails
+    ///
+    /// Report not only the first violation, but one for each property, each assertion and each statement that goes wrong, and
+    /// one deadlock, with a shortest trace each. The model is searched once for each, and steps are not merged
+    #[arg(long, conflicts_with = "unreached", hide_short_help = true)]
+    pub all_violations: bool,
 }
 
 /// When to give up.

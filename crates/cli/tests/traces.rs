@@ -231,3 +231,33 @@ fn a_trace_knows_under_which_options_it_was_found() {
     assert_eq!(code(&run(&["check", model_name, "--const", "N=6", "--trace", stored_name])), 12);
     assert_eq!(code(&run(&["replay", model_name, stored_name])), 0);
 }
+
+#[test]
+fn everything_that_is_wrong_is_shown_once_with_a_shortest_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "byte x;\nactive [2] proctype P() {\n  do\n  :: x < 4 -> x++;\n    assert(x != 1);\n    assert(x != 3);\n    \
+                atomic { x != 9; assert(x != 3) }\n  :: x == 4 -> x = 10 / (x - 4)\n  od\n}\n";
+    let model = file(folder.path(), "m.pml", text);
+    let name = model.to_str().unwrap();
+    let arguments = [name, "--all-violations", "--invariant", "x < 2", "--invariant", "x < 3"];
+    let (code, found) = report(&arguments);
+    let all: Vec<&Value> = std::iter::once(&found).chain(found["others"].as_array().unwrap()).collect();
+    let said: Vec<String> = all.iter().map(|one| format!("{} {}", one["verdict"], one["reason"])).collect();
+    let steps = |one: &Value| one["trace"]["positions"].as_array().unwrap().len() - 1;
+    let lengths: Vec<usize> = all.iter().map(|one| steps(one)).collect();
+    // Three assertions, a division by zero, two invariants, a deadlock; two processes fail alike, and that counts once.
+    assert_eq!((all.len(), code), (7, 11), "{said:#?}");
+    assert!(lengths.is_sorted() && found["complete"] == true, "{lengths:?}");
+    // The shortest way to each is that of a search for it alone.
+    let (_, alone) = report(&[name, "--find", "x >= 3", "--merge", "off"]);
+    let third = all.iter().find(|one| one["reason"].to_string().contains("x < 3")).expect("it is violated too");
+    assert_eq!(steps(third), steps(&alone));
+    for one in &all {
+        let stored = folder.path().join("t.json");
+        std::fs::write(&stored, one["trace"].to_string()).unwrap();
+        assert_eq!(running::code(&run(&["replay", name, stored.to_str().unwrap(), "-q"])), 0, "{}", one["reason"]);
+    }
+    let text = running::run(&["check", name, "--all-violations"]);
+    let text = String::from_utf8_lossy(&text.stdout).to_string();
+    assert_eq!(text.matches("also: ").count(), 4, "{text}");
+}

@@ -322,6 +322,11 @@ impl Model for Interp {
         self.properties.iter().position(|check| check.is_violated(&mut machine)).map(|number| number as u32)
     }
 
+    fn violates(&self, state: &[u32], property: u32) -> bool {
+        let check = self.properties.get(property as usize);
+        check.is_some_and(|check| check.is_violated(&mut Machine::new(state)))
+    }
+
     /// A fault while evaluating means that the state is not accepted.
     fn accepts_end(&self, state: &[u32]) -> bool {
         self.accepted.as_ref().is_some_and(|expr| Machine::new(state).truth(expr) == Ok(true))

@@ -74,6 +74,11 @@ pub trait Model: Sync {
         None
     }
 
+    /// Does `state` violate (or reach) this property, whatever else it violates?
+    fn violates(&self, state: &[u32], property: u32) -> bool {
+        self.violated(state) == Some(property)
+    }
+
     /// Is a state without successors a proper end rather than a deadlock?
     fn accepts_end(&self, state: &[u32]) -> bool {
         let _ = state;

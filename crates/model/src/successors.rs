@@ -127,6 +127,11 @@ impl Successors {
         Step(self.steps[index])
     }
 
+    /// Takes the marks for a fault and for a violation off a step.
+    pub fn excuse(&mut self, index: usize) {
+        self.steps[index] = self.step(index).instance();
+    }
+
     /// All states, end to end.
     #[inline]
     pub fn states(&self) -> &[u32] {

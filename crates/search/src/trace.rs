@@ -73,7 +73,7 @@ impl<'a, M: Model + ?Sized> Walk<'a, M> {
         match what {
             What::Fault => last.is_fault(),
             What::Assertion => last.is_violation(),
-            What::Property(property) => !last.is_fault() && self.model.violated(&self.state) == Some(property),
+            What::Property(property) => !last.is_fault() && self.model.violates(&self.state, property),
             What::Deadlock => {
                 self.out.clear();
                 self.model.successors(&self.state, &mut self.out);

@@ -5,6 +5,7 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
+use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
@@ -12,7 +13,7 @@ use crate::progress::Progress;
 use crate::report::advice::advice;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
-use crate::report::{self, Judgement, LedgerRow, ModelFacts, Parts, Report, Times};
+use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Parts, Report, Times, TraceReport};
 use crate::room::{self, Watched};
 use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
@@ -21,8 +22,8 @@ use crate::{apart, chart, interrupt, machine, progress, trail};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
+use plimsoll_model::Model;
 use plimsoll_model::symmetry::Precision;
-use plimsoll_model::{Covered, Model};
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
 use plimsoll_store::Budget;
 use std::io;
@@ -150,8 +151,9 @@ impl Run<'_> {
         let Subject { language, content, symmetry, covers, .. } = subject;
         notes.clear();
         let listing = listing(options, &content)?;
-        // A trail for SPIN, and a list of what was never taken, tell every statement by itself.
-        let one_by_one = options.unreached || options.trace.as_deref().is_some_and(trail::is_trail);
+        // A trail for SPIN, and lists of statements that fail or were never taken, tell every statement by itself.
+        let is_trail = options.trace.as_deref().is_some_and(trail::is_trail);
+        let one_by_one = options.unreached || options.look_for.all_violations || is_trail;
         let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
         progress::stage(!options.output.quiet, "simplifying and compiling the model");
         let original = content.system().cloned();
@@ -161,8 +163,13 @@ impl Run<'_> {
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
-        let mut searched = match self.search(&executor, covered.as_ref(), &plan, ask, &mut health)? {
+        let model: Option<&dyn Model> = covered.as_ref().map(|covered| covered as &dyn Model);
+        let mut searched = match self.search(&executor, model, &plan, ask, &mut health)? {
             Ok(searched) => searched,
+            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
+        };
+        let others = match self.others(&executor, &plan, ask, &mut searched, notes)? {
+            Ok(others) => others,
             Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
         };
         let unreached = listing.zip(covered).zip(executor.system());
@@ -181,8 +188,18 @@ impl Run<'_> {
         let executor =
             trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
         let view = View::new(executor);
-        let judge = |verdict: &Verdict, shown| Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown);
+        let judge = |verdict: &Verdict, shown: Option<&TraceReport>| {
+            Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown)
+        };
         let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
+        let others = trace.as_ref().map_or(Ok(Vec::new()), |first| {
+            let described = others.into_iter().map(|violation| {
+                let shown = apart::beside(first, violation.clone())?;
+                let Judgement { verdict, headline, reason, .. } = judge(&Verdict::Violated(violation), Some(&shown));
+                Ok(Other { verdict, headline, reason, trace: shown })
+            });
+            described.collect::<Result<Vec<Other>, Failure>>()
+        })?;
         match original {
             _ if covers.is_empty() => {}
             Some(system) if searched.outcome.verdict == Verdict::Holds => {
@@ -213,7 +230,8 @@ impl Run<'_> {
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
-        let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, unreached, notes };
+        let parts =
+            Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, others, unreached, notes };
         Ok(Attempt::Done(Box::new(Report::new(parts))))
     }
 
@@ -231,16 +249,57 @@ impl Run<'_> {
         })
     }
 
-    /// Searches, or finds that the model needs room for more processes.
+    /// What else is wrong beside what `searched` found, if that was asked: it is masked, and the search goes on. Counts are
+    /// then those of the last search, which found nothing more.
+    fn others(
+        &self,
+        executor: &Executor,
+        plan: &Plan,
+        mut ask: Ask,
+        searched: &mut Searched,
+        notes: &mut Vec<String>,
+    ) -> Result<Result<Vec<Violation>, Subject>, Failure> {
+        let mut found = Vec::new();
+        let (Verdict::Violated(first), true, Some(mut masked)) =
+            (&searched.outcome.verdict, self.options.look_for.all_violations, Masked::new(executor))
+        else {
+            return Ok(Ok(found));
+        };
+        let mut last = first.clone();
+        while masked.mask(&last, &mut ask) {
+            let mut health = Health::new(&plan.strategy_parts);
+            let next = match self.search(executor, Some(&masked), plan, ask, &mut health)? {
+                Ok(next) => next,
+                Err(larger) => return Ok(Err(larger)),
+            };
+            (searched.outcome.stats, searched.outcome.complete) = (next.outcome.stats, next.outcome.complete);
+            match next.outcome.verdict {
+                Verdict::Violated(violation) => {
+                    let positions = executor.concrete(violation.trace.positions.clone());
+                    let positions =
+                        positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
+                    found.push(Violation { what: violation.what, trace: Trace { positions } });
+                    last = violation;
+                }
+                Verdict::Holds => break,
+                Verdict::HoldsToDepth(_) | Verdict::Unknown(_) => {
+                    notes.push("the last search did not end, so more may be wrong than is shown".into());
+                    break;
+                }
+            }
+        }
+        Ok(Ok(found))
+    }
+
+    /// Searches, or finds that the model needs room for more processes. The model is that of the executor, or one around it.
     fn search(
         &self,
         executor: &Executor,
-        covered: Option<&Covered>,
+        model: Option<&dyn Model>,
         plan: &Plan,
         ask: Ask,
         health: &mut Health,
     ) -> Result<Result<Searched, Subject>, Failure> {
-        let model: Option<&dyn Model> = covered.map(|covered| covered as &dyn Model);
         // Where the search goes on after errors, a need for room must still end it, or counts are wrong.
         let goes_on = !ask.errors || ask.keep_going;
         let watched = self.promela.filter(|_| goes_on).and_then(|promela| {
@@ -370,7 +429,7 @@ fn ask(options: &CheckOptions) -> Ask {
         deadlocks: everything && deadlocks,
         errors: everything && !look_for.no_errors,
         properties: true,
-        keep_going: look_for.keep_going,
+        keep_going: look_for.keep_going && !look_for.all_violations,
     }
 }
 

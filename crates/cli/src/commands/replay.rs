@@ -14,6 +14,7 @@ use plimsoll_lang::promela::Promela;
 use plimsoll_search::{ReplayError, Trace, Violation, Walk, What, verify};
 use std::fs::File;
 use std::io::{self, BufReader};
+use std::rc::Rc;
 
 /// What is to be followed.
 enum Stored {
@@ -132,7 +133,8 @@ fn attempt(
         let larger = refined(followed)?.ok_or_else(|| refuse(explain(error)))?;
         return Ok(Attempt::Refine(Box::new(larger)));
     }
-    let trace = TraceReport::new(executor, violation, origin.clone()).map_err(|error| refuse(explain(error)))?;
+    let trace =
+        TraceReport::new(Rc::new(executor), violation, origin.clone()).map_err(|error| refuse(explain(error)))?;
     Ok(Attempt::Done(Box::new(trace)))
 }
 

@@ -64,9 +64,21 @@ pub struct Report {
     pub model: ModelFacts,
     pub plan: Plan,
     pub trace: Option<TraceReport>,
+    /// What else is wrong, if that was asked.
+    pub others: Vec<Other>,
     /// What was never taken, if that was asked.
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
+}
+
+/// Another violation than the first.
+#[derive(Serialize)]
+pub struct Other {
+    pub verdict: &'static str,
+    #[serde(skip)]
+    pub headline: &'static str,
+    pub reason: String,
+    pub trace: TraceReport,
 }
 
 /// Who was granted how much, and used it.
@@ -111,13 +123,15 @@ pub struct Parts {
     pub model: ModelFacts,
     pub plan: Plan,
     pub trace: Option<TraceReport>,
+    pub others: Vec<Other>,
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
 }
 
 impl Report {
     pub fn new(parts: Parts) -> Report {
-        let Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, unreached, notes } = parts;
+        let Parts { judgement, stats, complete, times, ledger, .. } = parts;
+        let Parts { executor, model, plan, trace, others, unreached, notes, .. } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
         let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
         Report {
@@ -154,6 +168,7 @@ impl Report {
             model,
             plan,
             trace,
+            others,
             unreached,
             notes,
         }

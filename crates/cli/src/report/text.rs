@@ -1,7 +1,7 @@
 //! The report for people: verdict, reason, trace, numbers, ledger.
 
-use super::Report;
 use super::steps::trace;
+use super::{Other, Report};
 use crate::failure::exit;
 use crate::health::path_share;
 use crate::output::Output;
@@ -58,6 +58,10 @@ pub fn report(report: &Report, style: Style, out: &mut Output) {
     out.print(&text);
     if let Some(found) = &report.trace {
         out.print("\n");
+        trace(found, style, out);
+    }
+    for Other { headline, reason, trace: found, .. } in &report.others {
+        out.print(&format!("\n{}\n", paint.verdict(report.exit_code, &format!("also: {headline}: {reason}"))));
         trace(found, style, out);
     }
     text.clear();

@@ -11,6 +11,7 @@ use plimsoll_search::{ReplayError, Trace, Violation, What, verify};
 use serde::ser::{Error, SerializeSeq, SerializeStruct};
 use serde::{Deserialize, Serialize, Serializer};
 use std::io::Read;
+use std::rc::Rc;
 
 /// Marks files of this kind.
 const FORMAT: &str = "plimsoll-trace";
@@ -18,7 +19,7 @@ const VERSION: u32 = 1;
 
 /// A violation that was verified, with the model that shows it.
 pub struct TraceReport {
-    executor: Executor,
+    executor: Rc<Executor>,
     violation: Violation,
     pub origin: Origin,
     /// What goes wrong in the last step.
@@ -54,13 +55,13 @@ pub struct PropertyName {
 
 impl TraceReport {
     /// Follows the path on the interpreter and verifies that its end is as wrong as claimed.
-    pub fn new(executor: Executor, violation: Violation, origin: Origin) -> Result<TraceReport, ReplayError> {
+    pub fn new(executor: Rc<Executor>, violation: Violation, origin: Origin) -> Result<TraceReport, ReplayError> {
         verify(executor.reference(), &violation)?;
         let problem = executor.problem_at_end(&violation.trace.positions);
         Ok(TraceReport { executor, violation, origin, problem })
     }
 
-    pub fn executor(&self) -> &Executor {
+    pub fn executor(&self) -> &Rc<Executor> {
         &self.executor
     }
 
