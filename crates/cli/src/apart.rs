@@ -28,8 +28,8 @@ pub fn trace(
     let Some(original) = original else {
         return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed);
     };
-    verify(executor.reference(), &violation).map_err(not_replayed)?;
     if origin.merge {
+        verify(executor.reference(), &violation).map_err(not_replayed)?;
         match apart(optimise(original.clone()), &violation.trace.positions) {
             Some(positions) => violation.trace = Trace { positions },
             None => return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed),

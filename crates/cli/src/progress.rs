@@ -16,7 +16,7 @@ const UNKNOWN_COLUMNS: usize = 80;
 
 /// Can a line of the terminal be written again?
 fn can_rewrite() -> bool {
-    io::stderr().is_terminal() && !std::env::var_os("TERM").is_some_and(|name| name == "dumb")
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 
 /// Says what is done before the search, until something else is said.

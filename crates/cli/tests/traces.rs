@@ -48,7 +48,7 @@ fn hold_against_the_model(text: &str, trace: &Value) -> usize {
         let interp = Interp::new(system);
         match follow(&interp, &promela, trace) {
             Ok(path) => break path,
-            Err(request) => promela = Box::new(promela.refine(&request).expect("a request for room")),
+            Err(request) => *promela = promela.refine(&request).expect("a request for room"),
         }
         system = promela.system().unwrap();
     };

@@ -323,7 +323,7 @@ mod tests {
     }
 
     fn example() -> Chart {
-        let mut steps = vec![
+        let mut steps = [
             step(1, vec![act("A(0)", "r!y + 1", "send"), act("B(1)", "r?x", "receive")], &["B(1).x=1"]),
             step(2, vec![act("A(0)", "q!y", "send")], &["q=[2]"]),
             step(3, vec![act("A(0)", "q!!1", "send")], &["q=[1 2]"]),

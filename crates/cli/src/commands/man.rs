@@ -13,7 +13,7 @@ pub fn run(folder: Option<&Path>, out: &mut Output) -> Result<u8, Failure> {
     program.build();
     let page = |command: clap::Command| {
         let mut page = Vec::new();
-        Man::new(command).render(&mut page).map_err(|error| Failure::internal(error))?;
+        Man::new(command).render(&mut page).map_err(Failure::internal)?;
         Ok::<_, Failure>(page)
     };
     let Some(folder) = folder else {

@@ -11,7 +11,7 @@ use crate::trail::{Lost, Trail, Trails};
 use crate::view::View;
 use crate::{chart, subject, trail};
 use plimsoll_lang::promela::Promela;
-use plimsoll_search::{ReplayError, Trace, Violation, Walk, What, verify};
+use plimsoll_search::{ReplayError, Trace, Violation, Walk, What};
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::rc::Rc;
@@ -99,7 +99,7 @@ fn attempt(
     let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
     let promela = subject.promela.take();
     let content = if stored.merge() { subject.content.prepared(true) } else { subject.content };
-    let executor = Executor::interpreted(content);
+    let executor = Rc::new(Executor::interpreted(content));
     let refined = |positions: &[u32]| match &promela {
         Some(promela) => subject::refined(promela, &executor, positions, &origin.look_for),
         None => Ok(None),
@@ -123,19 +123,15 @@ fn attempt(
             }
         },
     };
-    let positions = &violation.trace.positions;
-    let why = match verify(executor.reference(), &violation) {
-        Ok(()) => None,
-        Err(ReplayError::NoSuchStep { at }) => Some((&positions[..at], ReplayError::NoSuchStep { at })),
-        Err(error) => Some((&positions[..], error)),
-    };
-    if let Some((followed, error)) = why {
-        let larger = refined(followed)?.ok_or_else(|| refuse(explain(error)))?;
-        return Ok(Attempt::Refine(Box::new(larger)));
+    match TraceReport::new(executor.clone(), violation.clone(), origin.clone()) {
+        Ok(trace) => Ok(Attempt::Done(Box::new(trace))),
+        Err(error) => {
+            let positions = &violation.trace.positions;
+            let followed = if let ReplayError::NoSuchStep { at } = error { &positions[..at] } else { positions };
+            let larger = refined(followed)?.ok_or_else(|| refuse(explain(error)))?;
+            Ok(Attempt::Refine(Box::new(larger)))
+        }
     }
-    let trace =
-        TraceReport::new(Rc::new(executor), violation, origin.clone()).map_err(|error| refuse(explain(error)))?;
-    Ok(Attempt::Done(Box::new(trace)))
 }
 
 fn follow_trail(

@@ -57,7 +57,10 @@ impl TraceReport {
     /// Follows the path on the interpreter and verifies that its end is as wrong as claimed.
     pub fn new(executor: Rc<Executor>, violation: Violation, origin: Origin) -> Result<TraceReport, ReplayError> {
         verify(executor.reference(), &violation)?;
-        let problem = executor.problem_at_end(&violation.trace.positions);
+        let problem = match violation.what {
+            What::Fault | What::Assertion => executor.problem_at_end(&violation.trace.positions),
+            What::Deadlock | What::Property(_) => None,
+        };
         Ok(TraceReport { executor, violation, origin, problem })
     }
 

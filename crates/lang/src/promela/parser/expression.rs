@@ -226,7 +226,8 @@ impl Parser<'_> {
             None
         };
         let to_label = self.accept("@");
-        if !to_label && !self.accept(":") && !(self.as_shown && self.accept(".")) {
+        let to_variable = !to_label && (self.accept(":") || self.as_shown && self.accept("."));
+        if !to_label && !to_variable {
             return Err(self.unexpected(&format!("`@` or `:` after the proctype {}", name.text)));
         }
         let part = self.expect_name("a label or a variable")?;
