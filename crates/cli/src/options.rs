@@ -79,7 +79,7 @@ pub struct ModelOptions {
     /// Which states are deadlocked [default: stuttering in Murphi, else stuck]
     #[arg(long, value_enum, hide_short_help = true)]
     pub deadlock: Option<DeadlockName>,
-    /// DVE: leave out the property process of a model with an LTL property, instead of refusing the model
+    /// Leave out the LTL property of a model (DVE, Promela), instead of refusing the model
     #[arg(long, hide_short_help = true)]
     pub ignore_property: bool,
     /// Promela: define a macro (repeatable)

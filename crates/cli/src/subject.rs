@@ -132,14 +132,13 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
 
 /// Options that the language of the model knows nothing of would be ignored silently: better to say so.
 fn refuse_foreign(options: &ModelOptions, language: &'static str) -> Result<(), Failure> {
-    let [promela, murphi, dve] = [Language::Promela, Language::Murphi, Language::Dve].map(Language::name);
+    let [promela, murphi] = [Language::Promela, Language::Murphi].map(Language::name);
     let given = [
         (!options.define.is_empty(), "-D", promela),
         (!options.constant.is_empty(), "--const", murphi),
         (options.dialect.is_some(), "--dialect", murphi),
         (options.loop_limit.is_some(), "--loop-limit", murphi),
         (options.symmetry != SymmetryName::Off, "--symmetry", murphi),
-        (options.ignore_property, "--ignore-property", dve),
     ];
     match given.into_iter().find(|&(given, _, of)| given && of != language) {
         Some((_, option, of)) => {

@@ -184,7 +184,6 @@ fn options_that_do_nothing_are_refused_or_noted() {
         (&promela, &["--dialect", "rumur"], "--dialect is for Murphi models"),
         (&promela, &["--symmetry", "exact"], "--symmetry is for Murphi models"),
         (&rules, &["-D", "N=3"], "-D is for Promela models"),
-        (&rules, &["--ignore-property"], "--ignore-property is for DVE models"),
         (&promela, &["--strategy", "full", "--cache", "LRU"], "--cache LRU"),
     ] {
         let output = run(&[&["check", model.as_str()], options].concat());
