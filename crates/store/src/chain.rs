@@ -8,9 +8,8 @@
 //! are bounded by the grant and not by the capacity.
 
 use crate::budget::Grant;
-use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
+use crate::cache::{Answer, Cache, Hashed, Held, KeyForm, Note, Place, Spec, Ways};
 use crate::codec::{Codec, Coder};
-use crate::hash;
 use crate::intern::Intern;
 use crate::packed::Packed;
 use crate::rooted::Rooted;
@@ -57,20 +56,20 @@ impl Chain {
     ) -> Result<Chain, Full> {
         assert!(codec != Codec::Packed, "caches hold words");
         let coder = Coder::new(codec, &vec![u32::MAX; width], grant)?;
-        let key_words = codec.key_words(width);
+        let form = KeyForm { bytes: codec.key_words(width) * 4, hashed: Hashed::Whole, told_bits: 0 };
         let tiers = match spec.alone().filter(|_| !pins) {
-            Some(rule) => Tiers::Ways(Box::new(Ways::new(rule, key_words, capacity, grant)?)),
-            None => Tiers::Cache(Box::new(Cache::new(spec, key_words, capacity, grant)?)),
+            Some(rule) => Tiers::Ways(Box::new(Ways::new(rule, form, capacity, grant)?)),
+            None => Tiers::Cache(Box::new(Cache::new(spec, form, capacity, grant)?)),
         };
         Ok(Chain { coder, tiers })
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
     pub fn bytes_per_cached(codec: Codec, width: usize, spec: &Spec, pins: bool) -> usize {
-        let key_words = codec.key_words(width);
+        let key_bytes = codec.key_words(width) * 4;
         match spec.alone().filter(|_| !pins) {
-            Some(_) => Ways::bytes_per_entry(key_words),
-            None => Cache::bytes_per_entry(key_words),
+            Some(_) => Ways::bytes_per_entry(key_bytes),
+            None => Cache::bytes_per_entry(spec, key_bytes),
         }
     }
 
@@ -109,8 +108,9 @@ impl Chain {
         if encoded.is_err() {
             return Answer::Full;
         }
-        let key = scratch.keys.words(state);
-        cache.insert(key, hash::words(key), note, true, Place::NOWHERE)
+        let key = bytemuck::cast_slice(scratch.keys.words(state));
+        let hash = cache.form().hash(key);
+        cache.insert(key, hash, note, true, Place::NOWHERE)
     }
 
     /// Takes back one pin.

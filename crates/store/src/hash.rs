@@ -31,6 +31,21 @@ pub fn words(key: &[u32]) -> u64 {
     fold(hash ^ SEED, LAST)
 }
 
+/// Hash of a byte string, of which all that are compared have one length.
+#[inline]
+pub fn bytes(key: &[u8]) -> u64 {
+    let (chunks, rest) = key.as_chunks();
+    let mut last = [0; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    let step = |hash: u64, chunk: &[u8; 16]| {
+        let both = u128::from_le_bytes(*chunk);
+        fold(hash ^ both as u64, ODD ^ (both >> 64) as u64)
+    };
+    let hash = chunks.iter().fold(SEED, step);
+    let hash = if rest.is_empty() { hash } else { step(hash, &last) };
+    fold(hash ^ SEED, LAST)
+}
+
 /// Maps a hash to `0..count`, monotonically: larger hashes never come before smaller ones, and a larger
 /// `count` never moves a hash down. Tables that grow in place rely on both.
 #[inline(always)]
@@ -46,13 +61,17 @@ mod tests {
     fn close_keys_spread_evenly() {
         let mut buckets = [0u32; 256];
         let mut wide = [0u32; 256];
+        let mut strings = [0u32; 256];
         for a in 0..256u32 {
             for b in 0..256u32 {
                 buckets[scale(words(&[a, b]), 256)] += 1;
                 wide[scale(words(&[a, 0, b, 7, 1]), 256)] += 1;
+                let mut string = [7; 21];
+                (string[2], string[18]) = (a as u8, b as u8);
+                strings[scale(bytes(&string), 256)] += 1;
             }
         }
-        for count in buckets.iter().chain(&wide) {
+        for count in buckets.iter().chain(&wide).chain(&strings) {
             assert!((156..=356).contains(count), "a bucket of {count} where 256 are expected");
         }
     }

@@ -20,7 +20,7 @@ pub mod tiers;
 pub mod tree;
 
 pub use budget::{Budget, Grant};
-pub use cache::{Answer, Health, Note, Place, Rule, Spec};
+pub use cache::{Answer, Hashed, Health, KeyForm, Note, Place, Rule, Spec};
 pub use chain::{Chain, Usage};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};

@@ -184,20 +184,21 @@ fn insert_cached<C: Held>(
     fresh: &mut Vec<u32>,
 ) -> Result<(), Full> {
     let Scratch { keys, parent_keys, hashes } = scratch;
-    let parents = if cache.wants_parents() { parent_keys.words(block.parents) } else { &[] };
-    let states = keys.words(block.states);
-    let key_words = cache.key_words();
+    let parents: &[u8] =
+        bytemuck::cast_slice(if cache.wants_parents() { parent_keys.words(block.parents) } else { &[] });
+    let states: &[u8] = bytemuck::cast_slice(keys.words(block.states));
+    let form = cache.form();
     hashes.clear();
-    for key in states.chunks_exact(key_words) {
-        let hash = hash::words(key);
+    for key in states.chunks_exact(form.bytes) {
+        let hash = form.hash(key);
         cache.prefetch(hash);
         hashes.push(hash);
     }
     let mut skip = block.skip.iter().peekable();
     for (index, bounds) in block.firsts.windows(2).enumerate() {
         let successors = (bounds[1] - bounds[0]) as usize;
-        let mut parent = match parents.get(index * key_words..(index + 1) * key_words) {
-            Some(key) => cache.find(key, hash::words(key)),
+        let mut parent = match parents.get(index * form.bytes..(index + 1) * form.bytes) {
+            Some(key) => cache.find(key, form.hash(key)),
             None => None,
         };
         if let (Some(place), false) = (parent, cache.covers()) {
@@ -209,7 +210,7 @@ fn insert_cached<C: Held>(
             if skip.next_if_eq(&&position).is_some() {
                 continue;
             }
-            let key = &states[position as usize * key_words..][..key_words];
+            let key = &states[position as usize * form.bytes..][..form.bytes];
             let kind = block.kinds.get(position as usize).copied().unwrap_or(0);
             let note = Note { depth: block.depth, kind };
             let hash = hashes[position as usize];
