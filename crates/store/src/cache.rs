@@ -164,8 +164,8 @@ impl Cache {
     }
 
     /// Bytes that an entry takes at the most, the index and the tiers included.
-    pub fn bytes_per_entry(spec: &Spec, key_bytes: usize) -> usize {
-        Self::parts(spec).bytes_per_entry(key_bytes) + Members::bytes_per_entry(spec.tiers().len())
+    pub fn bytes_per_entry(spec: &Spec, form: KeyForm) -> usize {
+        Self::parts(spec).bytes_per_entry(form) + Members::bytes_per_entry(spec.tiers().len())
     }
 
     pub fn spec(&self) -> &Spec {
@@ -305,12 +305,11 @@ impl Cache {
     /// Gives every tier its share of the room; what is over goes to the next.
     fn divide(&mut self) {
         let rooms = self.spec.rooms(self.slots.limit());
-        let last = rooms.len() - 1;
-        for (tier, &room) in rooms.iter().enumerate() {
-            self.tiers[tier].room = room;
+        for (tier, room) in self.tiers.iter_mut().zip(rooms) {
+            tier.room = room;
         }
-        for tier in 0..last {
-            while self.tiers[tier].len > rooms[tier] {
+        for tier in 0..self.tiers.len() - 1 {
+            while self.tiers[tier].len > self.tiers[tier].room {
                 let slot = self.pop(tier).expect("the tier has entries");
                 self.enrol(slot, tier + 1);
             }

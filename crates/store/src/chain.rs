@@ -56,7 +56,7 @@ impl Chain {
     ) -> Result<Chain, Full> {
         assert!(codec != Codec::Packed, "caches hold words");
         let coder = Coder::new(codec, &vec![u32::MAX; width], grant)?;
-        let form = KeyForm { bytes: codec.key_words(width) * 4, hashed: Hashed::Whole, told_bits: 0 };
+        let form = key_form(codec, width);
         let tiers = match spec.alone().filter(|_| !pins) {
             Some(rule) => Tiers::Ways(Box::new(Ways::new(rule, form, capacity, grant)?)),
             None => Tiers::Cache(Box::new(Cache::new(spec, form, capacity, grant)?)),
@@ -66,10 +66,10 @@ impl Chain {
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
     pub fn bytes_per_cached(codec: Codec, width: usize, spec: &Spec, pins: bool) -> usize {
-        let key_bytes = codec.key_words(width) * 4;
+        let form = key_form(codec, width);
         match spec.alone().filter(|_| !pins) {
-            Some(_) => Ways::bytes_per_entry(key_bytes),
-            None => Cache::bytes_per_entry(spec, key_bytes),
+            Some(_) => Ways::bytes_per_entry(form),
+            None => Cache::bytes_per_entry(spec, form),
         }
     }
 
@@ -140,6 +140,11 @@ impl Chain {
         let (states, bytes) = self.tiers.held();
         Usage { states: states as u64, bytes: (bytes + self.coder.bytes()) as u64, parts: self.coder.parts() as u64 }
     }
+}
+
+/// Keys of a cache as bytes.
+fn key_form(codec: Codec, width: usize) -> KeyForm {
+    KeyForm { bytes: codec.key_words(width) * 4, hashed: Hashed::Whole, told_bits: 0 }
 }
 
 #[cfg(test)]
