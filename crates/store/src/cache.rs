@@ -32,9 +32,6 @@ use slots::{NONE, Parts, Slots};
 pub use spec::Spec;
 pub use ways::Ways;
 
-/// Of so many entries, those the hand comes to next, the lowest cost leaves.
-const LOOKS: usize = 16;
-
 /// What a search wants remembered with a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Note {
@@ -262,7 +259,10 @@ impl Cache {
             Some((rule.cost(slots.memories(slot)[tier], now), slot))
         };
         let mut lowest = next()?;
-        for _ in 1..(*len).min(LOOKS) {
+        for _ in 1..(*len).min(rule.looks()) {
+            if lowest.0 == 0 {
+                break;
+            }
             let other = next()?;
             if other.0 < lowest.0 {
                 lowest = other;

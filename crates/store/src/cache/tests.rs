@@ -16,7 +16,8 @@ struct Entry {
     parent: Option<u32>,
     pins: u32,
     tier: usize,
-    visits: i64,
+    /// How often it was met after the first time.
+    meetings: i64,
     successors: Option<i64>,
     depth: u32,
     kind: u8,
@@ -36,12 +37,12 @@ impl Twin {
         match self.spec.tiers()[entry.tier].0 {
             Rule::LeastRecent => -age,
             Rule::MostRecent => age,
-            Rule::LeastFrequent | Rule::Visits => entry.visits.min(255),
-            Rule::MostFrequent => -entry.visits.min(255),
+            Rule::LeastFrequent | Rule::Visits => entry.meetings.min(255),
+            Rule::MostFrequent => -entry.meetings.min(255),
             Rule::OutDegree => entry.successors.map_or(1000, |count| count.min(127)),
             Rule::OutDegreeAndVisits => match entry.successors {
-                Some(count) => (count + entry.visits).min(127),
-                None => 1000 + entry.visits.min(127),
+                Some(count) => (count + entry.meetings).min(127),
+                None => 1000 + entry.meetings.min(127),
             },
             Rule::Stratified => (0..32).take_while(|bit| entry.depth >> bit & 1 == 1).count() as i64,
             Rule::Kind => -(entry.kind as i64),
@@ -66,7 +67,8 @@ impl Twin {
     fn pop(&mut self, tier: usize) -> Option<usize> {
         let slots = (0..self.capacity).map(|step| (self.hands[tier] + step) % self.capacity);
         let members = slots.filter_map(|slot| Some((slot, self.slots[slot].as_ref()?)));
-        let looked_at = members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(LOOKS);
+        let looked_at =
+            members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(self.spec.tiers()[tier].0.looks());
         let slot = looked_at.min_by_key(|(_, entry)| self.criterion(entry))?.0;
         self.hands[tier] = slot + 1;
         Some(slot)
@@ -75,7 +77,7 @@ impl Twin {
     fn insert(&mut self, key: u32, note: Note, pinned: bool, parent: Option<u32>) -> &'static str {
         let now = self.insertions;
         if let Some(entry) = self.entry(key) {
-            entry.visits += 1;
+            entry.meetings += 1;
             entry.kind = entry.kind.min(note.kind);
             entry.time = now;
             return "known";
@@ -87,7 +89,7 @@ impl Twin {
         let free = self.slots.iter().position(|slot| slot.is_none()).unwrap();
         let (depth, kind, time) = (note.depth, note.kind, self.insertions);
         let parent = parent.filter(|_| self.spec.cover);
-        let entry = Entry { key, parent, pins: 1, tier: 0, visits: 1, successors: None, depth, kind, time };
+        let entry = Entry { key, parent, pins: 1, tier: 0, meetings: 0, successors: None, depth, kind, time };
         self.slots[free] = Some(entry);
         if let Some(parent) = parent {
             self.entry(parent).unwrap().pins += 1;
