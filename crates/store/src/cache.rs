@@ -21,7 +21,8 @@ mod slots;
 mod spec;
 mod ways;
 
-use crate::budget::{Full, Grant};
+use crate::budget::Full;
+use crate::budget::Grant;
 use clock::Clock;
 pub use key::{Hashed, KeyForm};
 use members::Members;
@@ -30,9 +31,6 @@ pub use sketch::Distinct;
 use slots::{NONE, Parts, Slots};
 pub use spec::Spec;
 pub use ways::Ways;
-
-/// Of so many entries, those the hand comes to next, the lowest cost leaves.
-const LOOKS: usize = 16;
 
 /// What a search wants remembered with a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -163,8 +161,8 @@ impl Cache {
     }
 
     /// Bytes that an entry takes at the most, the index and the tiers included.
-    pub fn bytes_per_entry(spec: &Spec, key_bytes: usize) -> usize {
-        Self::parts(spec).bytes_per_entry(key_bytes) + Members::bytes_per_entry(spec.tiers().len())
+    pub fn bytes_per_entry(spec: &Spec, form: KeyForm) -> usize {
+        Self::parts(spec).bytes_per_entry(form) + Members::bytes_per_entry(spec.tiers().len())
     }
 
     pub fn spec(&self) -> &Spec {
@@ -181,11 +179,6 @@ impl Cache {
 
     pub fn bytes(&self) -> usize {
         self.slots.bytes() + self.tiers.iter().map(|tier| tier.members.bytes()).sum::<usize>()
-    }
-
-    /// About how many different states were ever inserted, to be added to what others know.
-    pub fn sketch(&self) -> &Distinct {
-        &self.distinct
     }
 
     pub fn health(&self) -> Health {
@@ -266,7 +259,10 @@ impl Cache {
             Some((rule.cost(slots.memories(slot)[tier], now), slot))
         };
         let mut lowest = next()?;
-        for _ in 1..(*len).min(LOOKS) {
+        for _ in 1..(*len).min(rule.looks()) {
+            if lowest.0 == 0 {
+                break;
+            }
             let other = next()?;
             if other.0 < lowest.0 {
                 lowest = other;
@@ -309,12 +305,11 @@ impl Cache {
     /// Gives every tier its share of the room; what is over goes to the next.
     fn divide(&mut self) {
         let rooms = self.spec.rooms(self.slots.limit());
-        let last = rooms.len() - 1;
-        for (tier, &room) in rooms.iter().enumerate() {
-            self.tiers[tier].room = room;
+        for (tier, room) in self.tiers.iter_mut().zip(rooms) {
+            tier.room = room;
         }
-        for tier in 0..last {
-            while self.tiers[tier].len > rooms[tier] {
+        for tier in 0..self.tiers.len() - 1 {
+            while self.tiers[tier].len > self.tiers[tier].room {
                 let slot = self.pop(tier).expect("the tier has entries");
                 self.enrol(slot, tier + 1);
             }

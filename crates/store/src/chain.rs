@@ -54,7 +54,7 @@ impl Chain {
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
     pub fn bytes_per_cached(codec: Codec, used: &[u32], spec: &Spec, pins: bool) -> usize {
-        let form = Coder::new(codec, used, &Grant::unlimited()).map_or(0, |coder| coder.form(0).bytes);
+        let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
         match spec.alone().filter(|_| !pins) {
             Some(_) => Ways::bytes_per_entry(form),
             None => Cache::bytes_per_entry(spec, form),

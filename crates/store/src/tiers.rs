@@ -361,8 +361,8 @@ impl Shard {
         let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
         let (mut health, sketch) = match table {
             Table::Packed(_) | Table::Vectors(_) => return None,
-            Table::Ways(ways) => (ways.health(), ways.sketch()),
-            Table::Cache(cache) => (cache.health(), cache.sketch()),
+            Table::Ways(ways) => (ways.health(), ways.distinct()),
+            Table::Cache(cache) => (cache.health(), cache.distinct()),
         };
         let exact = self.frozen.iter().map(Packed::len).sum::<usize>();
         let exact = (exact + self.next.as_ref().map_or(0, |_| self.last.len())) as u64;

@@ -40,8 +40,8 @@ impl Parts {
     }
 
     /// Bytes of an entry, its part of the index included.
-    pub const fn bytes_per_entry(self, key_bytes: usize) -> usize {
-        self.key_at() + key_bytes + WORD
+    pub fn bytes_per_entry(self, form: KeyForm) -> usize {
+        self.key_at() + form.kept_bytes() + WORD
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Slots {
 impl Slots {
     pub fn new(form: KeyForm, parts: Parts, limit: usize, grant: &Grant) -> Slots {
         let (table, index) = (Region::new(grant.clone()), Region::new(grant.clone()));
-        let (stride, limit) = (parts.key_at() + form.bytes, limit.min(NONE as usize - 1));
+        let (stride, limit) = (parts.key_at() + form.kept_bytes(), limit.min(NONE as usize - 1));
         Slots { form, parts, stride, table, index, count: 0, live: 0, free: 0, limit }
     }
 
@@ -130,9 +130,9 @@ impl Slots {
     }
 
     fn chain_of(&mut self, slot: u32) -> usize {
-        let form = self.form;
-        let hash = form.hash(self.key(slot));
-        self.chain(hash)
+        let (form, key_at) = (self.form, self.parts.key_at());
+        let own = form.own_of_kept(&self.slot(slot)[key_at..]);
+        hash::scale(own, self.count)
     }
 
     #[inline]
@@ -149,6 +149,7 @@ impl Slots {
             return None;
         }
         let (chain, stride, key_at) = (self.chain(hash), self.stride, self.parts.key_at());
+        let key = self.form.kept(key);
         let mut next = self.index.words_mut()[chain];
         let table = bytes_mut(&mut self.table);
         while next != 0 {
@@ -167,8 +168,8 @@ impl Slots {
         assert!(self.free != 0);
         let slot = self.free - 1;
         self.free = self.word(slot, NEXT);
-        let key_at = self.parts.key_at();
-        self.slot(slot)[key_at..].copy_from_slice(key);
+        let (form, key_at) = (self.form, self.parts.key_at());
+        self.slot(slot)[key_at..].copy_from_slice(form.kept(key));
         if self.parts.covers {
             self.set_word(slot, PARENT, NONE);
             self.set_word(slot, PINS, 0);
@@ -215,11 +216,6 @@ impl Slots {
     #[inline]
     fn set_word(&mut self, slot: u32, at: usize, value: u32) {
         self.slot(slot)[at..][..WORD].copy_from_slice(&value.to_ne_bytes());
-    }
-
-    fn key(&mut self, slot: u32) -> &[u8] {
-        let key_at = self.parts.key_at();
-        &self.slot(slot)[key_at..]
     }
 
     /// What the rules of the tiers remember.

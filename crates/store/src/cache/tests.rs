@@ -16,7 +16,8 @@ struct Entry {
     parent: Option<u32>,
     pins: u32,
     tier: usize,
-    visits: i64,
+    /// How often it was met after the first time.
+    meetings: i64,
     successors: Option<i64>,
     depth: u32,
     kind: u8,
@@ -36,12 +37,12 @@ impl Twin {
         match self.spec.tiers()[entry.tier].0 {
             Rule::LeastRecent => -age,
             Rule::MostRecent => age,
-            Rule::LeastFrequent | Rule::Visits => entry.visits.min(255),
-            Rule::MostFrequent => -entry.visits.min(255),
+            Rule::LeastFrequent | Rule::Visits => entry.meetings.min(255),
+            Rule::MostFrequent => -entry.meetings.min(255),
             Rule::OutDegree => entry.successors.map_or(1000, |count| count.min(127)),
             Rule::OutDegreeAndVisits => match entry.successors {
-                Some(count) => (count + entry.visits).min(127),
-                None => 1000 + entry.visits.min(127),
+                Some(count) => (count + entry.meetings).min(127),
+                None => 1000 + entry.meetings.min(127),
             },
             Rule::Stratified => (0..32).take_while(|bit| entry.depth >> bit & 1 == 1).count() as i64,
             Rule::Kind => -(entry.kind as i64),
@@ -66,7 +67,8 @@ impl Twin {
     fn pop(&mut self, tier: usize) -> Option<usize> {
         let slots = (0..self.capacity).map(|step| (self.hands[tier] + step) % self.capacity);
         let members = slots.filter_map(|slot| Some((slot, self.slots[slot].as_ref()?)));
-        let looked_at = members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(LOOKS);
+        let looked_at =
+            members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(self.spec.tiers()[tier].0.looks());
         let slot = looked_at.min_by_key(|(_, entry)| self.criterion(entry))?.0;
         self.hands[tier] = slot + 1;
         Some(slot)
@@ -75,7 +77,7 @@ impl Twin {
     fn insert(&mut self, key: u32, note: Note, pinned: bool, parent: Option<u32>) -> &'static str {
         let now = self.insertions;
         if let Some(entry) = self.entry(key) {
-            entry.visits += 1;
+            entry.meetings += 1;
             entry.kind = entry.kind.min(note.kind);
             entry.time = now;
             return "known";
@@ -87,7 +89,7 @@ impl Twin {
         let free = self.slots.iter().position(|slot| slot.is_none()).unwrap();
         let (depth, kind, time) = (note.depth, note.kind, self.insertions);
         let parent = parent.filter(|_| self.spec.cover);
-        let entry = Entry { key, parent, pins: 1, tier: 0, visits: 1, successors: None, depth, kind, time };
+        let entry = Entry { key, parent, pins: 1, tier: 0, meetings: 0, successors: None, depth, kind, time };
         self.slots[free] = Some(entry);
         if let Some(parent) = parent {
             self.entry(parent).unwrap().pins += 1;
@@ -220,12 +222,10 @@ fn compare(spec: &Spec, maker: Maker, capacity: usize, keys: u32, seed: u64) {
                 twin.unpin(key);
             }
             9 if spec.cover => close(&mut cache, maker, &mut twin, &mut random),
-            9 => {
-                if twin.entry(key).is_some() {
-                    let at = maker.place(&mut cache, key).unwrap();
-                    cache.expanded(at, key as usize % 6);
-                    twin.expanded(key, key % 6);
-                }
+            9 if twin.entry(key).is_some() => {
+                let at = maker.place(&mut cache, key).unwrap();
+                cache.expanded(at, key as usize % 6);
+                twin.expanded(key, key % 6);
             }
             _ => {}
         }
@@ -287,15 +287,47 @@ fn keys_of_every_length_agree_with_their_twin() {
     }
 }
 
+/// A single set of sixteen ways is what a hand that looks at sixteen sees.
+#[test]
+fn a_set_agrees_with_the_same_twin() {
+    for rule in Rule::ALL.into_iter().filter(|rule| ![Rule::Random, Rule::Keep].contains(rule)) {
+        for (bytes, hashed) in (1..=40).flat_map(|bytes| [Hashed::Leading, Hashed::Whole].map(|hashed| (bytes, hashed)))
+        {
+            let (maker, capacity) = (Maker::new(bytes, hashed), 1 + bytes % 16);
+            let mut ways = Ways::new(rule, maker.0, capacity, &Grant::unlimited()).unwrap();
+            let mut twin = Twin::new(&Spec::single(rule), capacity);
+            let mut random = bytes as u64;
+            for step in 0..1_000 {
+                let key = next(&mut random) % 30;
+                let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
+                let answer = maker.insert(&mut ways, key, note, false, Place::NOWHERE);
+                let expected = twin.insert(key, note, false, None) == "new";
+                assert_eq!(matches!(answer, Answer::New(_)), expected, "{rule} of {capacity}, step {step}");
+                if let (Some(place), 0) = (maker.place(&mut ways, key), step % 3) {
+                    ways.count_successors(place, key as usize % 7);
+                    twin.expanded(key, key % 7);
+                }
+            }
+            let held = (0..30).filter(|&key| maker.place(&mut ways, key).is_some()).count();
+            assert_eq!((ways.len(), held), (capacity, twin.held().count()), "{rule}");
+        }
+    }
+}
+
 /// A part of a cache sees only hashes that begin alike, and still spreads them.
 #[test]
 fn a_part_holds_what_it_has_room_for() {
     let form = KeyForm { bytes: 5, hashed: Hashed::Leading, told_bits: 8 };
-    let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), form, 3_000, &Grant::unlimited()).unwrap();
-    let mut ways = Ways::new(Rule::LeastRecent, form, 6_000, &Grant::unlimited()).unwrap();
-    for number in 0..3_000u32 {
+    let spec = Spec::single(Rule::LeastRecent);
+    let key = |number: u32| {
         let mut key = [77; 5];
         key[1..].copy_from_slice(&number.wrapping_mul(0x9E37_79B1).to_be_bytes());
+        key
+    };
+    let mut cache = Cache::new(&spec, form, 3_000, &Grant::unlimited()).unwrap();
+    let mut ways = Ways::new(Rule::LeastRecent, form, 6_000, &Grant::unlimited()).unwrap();
+    for number in 0..3_000u32 {
+        let key = key(number);
         for answer in [&mut cache as &mut dyn Held, &mut ways]
             .map(|part| part.insert(&key, form.hash(&key), Note::default(), false, Place::NOWHERE))
         {
@@ -303,6 +335,11 @@ fn a_part_holds_what_it_has_room_for() {
         }
     }
     assert_eq!((cache.health().forgotten, ways.health().forgotten), (0, 0));
+    for number in 0..3_000u32 {
+        let key = key(number);
+        assert!(cache.find(&key, form.hash(&key)).is_some() && ways.find(&key, form.hash(&key)).is_some());
+    }
+    assert_eq!((Cache::bytes_per_entry(&spec, form), Ways::bytes_per_entry(form)), (14, 7), "a byte is told");
 }
 
 #[test]
@@ -384,9 +421,9 @@ fn a_cache_of_pinned_entries_is_full_and_recovers() {
 
 #[test]
 fn an_entry_is_little_more_than_its_key() {
-    let beside = |text: &str| Cache::bytes_per_entry(&text.parse().unwrap(), 8) - 8;
+    let beside = |text: &str| Cache::bytes_per_entry(&text.parse().unwrap(), MAKER.0) - 8;
     assert_eq!((beside("LRU"), beside("MFU:25%,LRU:75%")), (10, 11));
-    assert_eq!(Cache::bytes_per_entry(&Spec::cover(Rule::LeastRecent), 8) - 8, 18);
+    assert_eq!(Cache::bytes_per_entry(&Spec::cover(Rule::LeastRecent), MAKER.0) - 8, 18);
     let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), MAKER.0, 1 << 20, &Grant::unlimited()).unwrap();
     for key in 0..1 << 20 {
         assert!(matches!(insert(&mut cache, key, Note::default(), true, Place::NOWHERE), Answer::New(_)));
@@ -409,7 +446,7 @@ fn a_refusing_grant_only_makes_the_cache_smaller() {
         }
         let health = cache.health();
         assert!(budget.used_bytes() <= bytes && health.held == health.capacity);
-        let per_entry = Cache::bytes_per_entry(&spec, 8) as u64;
+        let per_entry = Cache::bytes_per_entry(&spec, MAKER.0) as u64;
         assert!(health.capacity * per_entry > bytes / 2, "{} entries of {per_entry} bytes", health.capacity);
         assert_eq!(health.forgotten, 50_000 - health.held);
         assert!(health.distinct.abs_diff(50_000) < 5_000, "{}", health.distinct);

@@ -10,7 +10,8 @@ use super::clock::Clock;
 use super::key::{KeyForm, bytes_mut};
 use super::rule::Rule;
 use super::{Answer, Distinct, Health, Held, Note, Place};
-use crate::budget::{Full, Grant};
+use crate::budget::Full;
+use crate::budget::Grant;
 use crate::region::{Region, prefetch};
 
 const WAYS: usize = 16;
@@ -27,6 +28,8 @@ const GROW_ABOVE_PERCENT: usize = 25;
 pub struct Ways {
     rule: Rule,
     form: KeyForm,
+    /// Bytes kept of a key.
+    key_bytes: usize,
     /// Entries per set, fewer than sixteen in small caches.
     ways: usize,
     sets: usize,
@@ -47,6 +50,7 @@ impl Ways {
         let mut cache = Ways {
             rule,
             form,
+            key_bytes: form.kept_bytes(),
             ways: (capacity / limit).min(WAYS),
             sets: 0,
             limit,
@@ -61,8 +65,8 @@ impl Ways {
     }
 
     /// Bytes that an entry takes at the most.
-    pub fn bytes_per_entry(key_bytes: usize) -> usize {
-        key_bytes + (TAG_WORDS * 4).div_ceil(WAYS)
+    pub fn bytes_per_entry(form: KeyForm) -> usize {
+        form.kept_bytes() + (TAG_WORDS * 4).div_ceil(WAYS)
     }
 
     pub fn rule(&self) -> Rule {
@@ -81,11 +85,6 @@ impl Ways {
         self.tags.bytes() + self.keys.bytes()
     }
 
-    /// About how many different states were ever inserted, to be added to what others know.
-    pub fn sketch(&self) -> &Distinct {
-        &self.distinct
-    }
-
     pub fn health(&self) -> Health {
         Health {
             held: self.live as u64,
@@ -101,10 +100,10 @@ impl Ways {
         &self.distinct
     }
 
-    /// The set of a hash, and its mark: the bits that follow those that the set tells.
+    /// The set of the own part of a hash, and its mark: the bits that follow those that the set tells.
     #[inline]
-    fn home(&self, hash: u64) -> (usize, u8) {
-        let place = self.form.own(hash) as u128 * self.sets as u128;
+    fn home(&self, own: u64) -> (usize, u8) {
+        let place = own as u128 * self.sets as u128;
         ((place >> 64) as usize, ((place >> 56) as u8).max(1))
     }
 
@@ -120,14 +119,14 @@ impl Ways {
 
     /// The keys of a set, end to end.
     fn keys(&mut self, set: usize) -> &mut [u8] {
-        let bytes = self.ways * self.form.bytes;
+        let bytes = self.ways * self.key_bytes;
         &mut bytes_mut(&mut self.keys)[set * bytes..][..bytes]
     }
 
     /// The first way of the set, below the number of ways, whose mark is `mark` and for which `accepts`.
     #[inline]
     fn search(&mut self, set: usize, mark: u8, accepts: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        let (bytes, ways) = (self.form.bytes, self.ways);
+        let (bytes, ways) = (self.key_bytes, self.ways);
         let marks = &self.tags.words_mut()[set * TAG_WORDS..][..MEMORIES];
         let pattern = u32::from_ne_bytes([mark; 4]);
         let keys = &bytes_mut(&mut self.keys)[set * ways * bytes..][..ways * bytes];
@@ -148,7 +147,7 @@ impl Ways {
     }
 
     fn put(&mut self, set: usize, way: usize, key: &[u8], mark: u8, memory: u8) {
-        let bytes = self.form.bytes;
+        let bytes = self.key_bytes;
         self.keys(set)[way * bytes..][..bytes].copy_from_slice(key);
         self.set_byte(set, MARKS, way, mark);
         self.set_byte(set, MEMORIES, way, memory);
@@ -192,7 +191,7 @@ impl Ways {
     }
 
     fn grow_to(&mut self, wanted: usize) -> bool {
-        let bytes = self.ways * self.form.bytes;
+        let bytes = self.ways * self.key_bytes;
         if !self.tags.grow(wanted * TAG_WORDS * 4) || !self.keys.grow(wanted * bytes) {
             return false;
         }
@@ -205,10 +204,10 @@ impl Ways {
             tags.copy_from_slice(held);
             held.fill(0);
             keys.copy_from_slice(self.keys(set));
-            for (way, key) in keys.chunks_exact(self.form.bytes).enumerate() {
+            for (way, key) in keys.chunks_exact(self.key_bytes).enumerate() {
                 let part = |first: usize| (tags[first + way / 4] >> (way % 4 * 8)) as u8;
                 if part(MARKS) != 0 {
-                    let (set, mark) = self.home(self.form.hash(key));
+                    let (set, mark) = self.home(self.form.own_of_kept(key));
                     let way = self.vacate(set);
                     self.put(set, way, key, mark, part(MEMORIES));
                 }
@@ -233,13 +232,14 @@ impl Held for Ways {
 
     #[inline]
     fn prefetch(&self, hash: u64) {
-        let set = self.home(hash).0;
+        let set = self.home(self.form.own(hash)).0;
         prefetch(&self.tags.words()[set * TAG_WORDS]);
-        prefetch(&self.keys.words()[set * self.ways * self.form.bytes / 4]);
+        prefetch(&self.keys.words()[set * self.ways * self.key_bytes / 4]);
     }
 
     fn find(&mut self, key: &[u8], hash: u64) -> Option<Place> {
-        let (set, mark) = self.home(hash);
+        let (set, mark) = self.home(self.form.own(hash));
+        let key = self.form.kept(key);
         let way = self.search(set, mark, |held| held == key)?;
         Some(Place((set * WAYS + way) as u32))
     }
@@ -247,7 +247,8 @@ impl Held for Ways {
     fn insert(&mut self, key: &[u8], hash: u64, note: Note, pinned: bool, _parent: Place) -> Answer {
         assert!(!pinned, "nothing can be pinned here");
         debug_assert_eq!(hash, self.form.hash(key), "the hash that the table will compute when it grows");
-        let (mut set, mut mark) = self.home(hash);
+        let key = self.form.kept(key);
+        let (mut set, mut mark) = self.home(self.form.own(hash));
         if let Some(way) = self.search(set, mark, |held| held == key) {
             let memory = self.rule.met(self.byte(set, MEMORIES, way), note, self.clock.now());
             self.set_byte(set, MEMORIES, way, memory);
@@ -257,7 +258,7 @@ impl Held for Ways {
             && self.live * 100 >= self.sets * self.ways * GROW_ABOVE_PERCENT
             && self.grow()
         {
-            (set, mark) = self.home(hash);
+            (set, mark) = self.home(self.form.own(hash));
         }
         let way = self.vacate(set);
         self.clock.tick(self.sets * self.ways);
@@ -336,6 +337,30 @@ mod tests {
             }
             let health = cache.health();
             assert!(health.held <= health.capacity && health.capacity <= capacity as u64 && health.forgotten > 0);
+        }
+    }
+
+    #[test]
+    fn keys_of_any_length_are_found_again() {
+        for (bytes, told_bits) in (1..=40).flat_map(|bytes| [0, 8].map(|told_bits| (bytes, told_bits))) {
+            let form = KeyForm { bytes, hashed: Hashed::Leading, told_bits };
+            let (mut cache, mut twin) = (Ways::new(Rule::Stratified, form, 4_000, &Grant::unlimited()).unwrap(), 0);
+            for number in 0..3_000u32 {
+                // The first byte is that of the part; then as many bits as there are, scattered.
+                let scattered = number.wrapping_mul(0x9E37_79B1).to_be_bytes();
+                let told = if told_bits == 8 { 1 } else { 0 };
+                let key: Vec<u8> =
+                    (0..bytes).map(|at| if at < told { 9 } else { scattered[(at - told) % 4] }).collect();
+                let hash = form.hash(&key);
+                let known = cache.find(&key, hash).is_some();
+                let answer = cache.insert(&key, hash, Note::default(), false, Place::NOWHERE);
+                assert_eq!(answer == Answer::Known, known, "{form:?}");
+                twin += !known as usize;
+                assert!(cache.find(&key, hash).is_some(), "{form:?}");
+            }
+            assert_eq!(cache.len() + cache.health().forgotten as usize, twin, "{form:?}");
+            let most = 256usize.saturating_pow((bytes - (told_bits == 8) as usize).min(3) as u32).min(3_000);
+            assert!(twin >= most && cache.len() * 10 >= most * 9, "{} of {most} {form:?}", cache.len());
         }
     }
 
