@@ -17,8 +17,7 @@ use plimsoll_search::trace::is_deadlock;
 use std::io::{self, BufRead};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const KEYS: &str = "\
-  NUMBER  take this step      s  show the state         q  quit
+const KEYS: &str = "  NUMBER  take this step      s  show the state         q  quit
   Enter   take any step       l  list the steps again   ?  this help
   u       undo a step
 ";
