@@ -562,7 +562,7 @@ mod tests {
         let help = program.find_subcommand_mut("check").unwrap().render_help().to_string();
         assert!(help.lines().count() <= 45 && help.lines().all(|line| line.len() <= 80), "{help}");
         let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}"));
-        let order = ["<MODEL>  The model", "--find", "--memory", "--language"].map(at);
+        let order = ["<MODEL>  The model", "--find", "--memory", "--language <NAME>"].map(at);
         assert!(order.is_sorted(), "what is used most comes first: {help}");
     }
 
