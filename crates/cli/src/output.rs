@@ -46,7 +46,7 @@ impl Output {
     }
 }
 
-/// Never fails: see [`Output::failure`].
+/// Fails once nobody reads any more, so that nothing long is made for nobody.
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.to_stderr {
@@ -56,7 +56,7 @@ impl Write for Output {
         {
             self.note(error);
         }
-        Ok(bytes.len())
+        if self.broken { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(bytes.len()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -66,7 +66,7 @@ impl Write for Output {
         {
             self.note(error);
         }
-        Ok(())
+        if self.broken { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
     }
 }
 
@@ -202,12 +202,17 @@ pub fn write_to(
 ) -> Result<(), Failure> {
     if is_standard(path) {
         let mut stdout = Output::new();
-        let written = write(&mut BufWriter::new(&mut stdout));
-        stdout.flush().and(written).map_err(|error| unwritable(path, &error))?;
-        if let Some(error) = stdout.failure {
-            out.failure.get_or_insert(error);
-        }
-        return Ok(());
+        let mut writer = BufWriter::new(&mut stdout);
+        let written = write(&mut writer).and_then(|()| writer.flush());
+        drop(writer);
+        return match (written, stdout.failure) {
+            (_, Some(error)) => {
+                out.failure.get_or_insert(error);
+                Ok(())
+            }
+            (Err(error), None) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(path, &error)),
+            _ => Ok(()),
+        };
     }
     let mut file = NewFile::create(path)?;
     write(&mut file).map_err(|error| unwritable(path, &error))?;
