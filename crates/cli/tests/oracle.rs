@@ -7,7 +7,7 @@ use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Around, Jit, Model};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
-use plimsoll_store::{Block, Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
+use plimsoll_store::{Block, Budget, Chain, Codec, Grant, Queue, Row, Rule, Scratch, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -125,8 +125,8 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
         compare(format!("{way:?}"), search(model, way, &mut exact(), Some(&truth), u64::MAX));
     }
     for rule in Rule::ALL {
-        let (plain, cover) = (Spec::single(rule), Spec::cover(rule));
-        for (way, spec) in [
+        let (plain, cover) = (Row::single(rule), Row::cover(rule));
+        for (way, row) in [
             (Way::BreadthFirst, &plain),
             (Way::BreadthFirst, &cover),
             (Way::DepthFirst, &plain),
@@ -134,9 +134,9 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
         ] {
             for capacity in [states / 10 + 1, states / 2 + 1, states] {
                 let codec = if capacity % 2 == 0 { Codec::Tree } else { Codec::Plain };
-                let pins = way != Way::BreadthFirst || spec.cover;
-                let store = Chain::with_cache(codec, &model.used_bits(), spec, pins, capacity as usize, &grant());
-                let what = format!("{way:?} {spec} of {capacity} for {states}");
+                let pins = way != Way::BreadthFirst || row.holds_ancestors();
+                let store = Chain::with_row(codec, &model.used_bits(), row, pins, capacity as usize, &grant());
+                let what = format!("{way:?} {row} of {capacity} for {states}");
                 compare(what, search(model, way, &mut store.unwrap(), Some(&truth), u64::MAX));
             }
         }

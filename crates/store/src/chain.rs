@@ -2,8 +2,9 @@
 //! it in RAM.
 
 use crate::budget::{Full, Grant};
-use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
+use crate::cache::{Answer, Cache, Held, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
+use crate::row::Row;
 use crate::tiers::{Block, Entry, Tiers};
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
@@ -38,26 +39,28 @@ impl Chain {
         Ok(Chain { coder, tiers })
     }
 
-    /// A chain of caches for at most `capacity` states whose words use these bits; it can pin states if `pins`.
-    pub fn with_cache(
+    /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
+    pub fn with_row(
         codec: Codec,
         used: &[u32],
-        spec: &Spec,
+        row: &Row,
         pins: bool,
         capacity: usize,
         grant: &Grant,
     ) -> Result<Chain, Full> {
         let coder = Coder::new(codec, used, grant)?;
-        let tiers = Tiers::cached(&coder, spec, pins, capacity, grant)?;
+        let tiers = Tiers::of(&coder, row, pins, capacity, grant)?;
         Ok(Chain { coder, tiers })
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
-    pub fn bytes_per_cached(codec: Codec, used: &[u32], spec: &Spec, pins: bool) -> usize {
+    pub fn bytes_per_cached(codec: Codec, used: &[u32], row: &Row, pins: bool) -> usize {
         let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
-        match spec.alone().filter(|_| !pins) {
+        let caches = row.after_kept().filter(|_| codec == Codec::Packed && !pins);
+        let caches = caches.as_ref().unwrap_or(row);
+        match caches.alone().filter(|_| !pins) {
             Some(_) => Ways::bytes_per_entry(form),
-            None => Cache::bytes_per_entry(spec, form),
+            None => Cache::bytes_per_entry(caches, form),
         }
     }
 
@@ -186,6 +189,59 @@ mod tests {
             }
             assert!(count > 10_000 && budget.used_bytes() <= 1 << 20, "{codec:?}: {count}");
             assert_eq!(chain.usage().states, count as u64);
+        }
+    }
+
+    /// Numbers as states, a thousand at a time; how many of them are fresh.
+    fn fresh_of(chain: &mut Chain, numbers: std::ops::Range<u32>, scratch: &mut Scratch) -> usize {
+        let (mut fresh, mut count) = (Vec::new(), 0);
+        let numbers: Vec<u32> = numbers.collect();
+        for states in numbers.chunks(1000) {
+            chain.insert(Block::of(states, &[0, states.len() as u32]), scratch, &mut fresh).unwrap();
+            count += fresh.len();
+        }
+        count
+    }
+
+    #[test]
+    fn what_is_kept_stays_and_what_comes_after_is_forgotten() {
+        let row = Row::chain("KEEP:50%,LRU:50%").unwrap();
+        for capacity in [10, 700, 40_000] {
+            let (kept, scratch) = (capacity as u32 / 2, &mut Scratch::default());
+            let grant = Grant::unlimited();
+            let mut chain = Chain::with_row(Codec::Packed, &[0xFF_FFFF], &row, false, capacity, &grant).unwrap();
+            assert!(chain.is_cache());
+            let all = 20 * capacity as u32;
+            assert_eq!(fresh_of(&mut chain, 0..all, scratch), all as usize);
+            let distinct = chain.tiers.health().unwrap().distinct as f64;
+            assert!((distinct / all as f64 - 1.0).abs() < 0.08, "{distinct} of {all}");
+            // Shards are not filled evenly: one may have been full a little early.
+            let certain = if chain.tiers.shards() == 1 { kept } else { kept / 10 * 9 };
+            assert_eq!(fresh_of(&mut chain, 0..certain, scratch), 0, "of {capacity}");
+            assert_eq!(fresh_of(&mut chain, capacity as u32..2 * capacity as u32, scratch), capacity);
+            let health = chain.tiers.health().unwrap();
+            assert!(health.forgotten > 0 && health.held <= capacity as u64 && health.held >= kept as u64, "{health:?}");
+            assert_eq!(health.held, chain.usage().states);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_freezes_early_where_memory_runs_out() {
+        let row = Row::chain("KEEP:90%,LRU:10%").unwrap();
+        let budget = Budget::new(2 << 20);
+        let grant = budget.grant("store", 2 << 20);
+        let mut chain = Chain::with_row(Codec::Packed, &[u32::MAX, 255], &row, false, 1 << 24, &grant).unwrap();
+        let (mut scratch, mut fresh) = (Scratch::default(), Vec::new());
+        for number in 0..1_000_000u32 {
+            chain.insert(Block::of(&[number, number % 200], &[0, 1]), &mut scratch, &mut fresh).unwrap();
+            assert_eq!(fresh, [0], "{number}");
+        }
+        let health = chain.tiers.health().unwrap();
+        assert!(health.held > 100_000 && health.forgotten > 100_000, "{health:?}");
+        assert!(budget.used_bytes() <= 2 << 20);
+        for number in 0..50_000u32 {
+            chain.insert(Block::of(&[number, number % 200], &[0, 1]), &mut scratch, &mut fresh).unwrap();
+            assert!(fresh.is_empty(), "{number} is kept");
         }
     }
 
