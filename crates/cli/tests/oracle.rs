@@ -7,7 +7,7 @@ use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Around, Jit, Model};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
-use plimsoll_store::{Block, Budget, Chain, Codec, Grant, Queue, Row, Rule, Scratch, Stack, StepLog};
+use plimsoll_store::{Block, Budget, Buffers, Chain, Codec, Grant, Queue, Row, Rule, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -33,18 +33,18 @@ struct Recorder<'a> {
 
 struct Visited {
     set: Chain,
-    scratch: Scratch,
+    buffers: Buffers,
     fresh: Vec<u32>,
 }
 
 impl Visited {
     fn new(width: usize) -> Visited {
         let set = Chain::new(Codec::Tree, &vec![u32::MAX; width], 0, &grant()).unwrap();
-        Visited { set, scratch: Scratch::default(), fresh: Vec::new() }
+        Visited { set, buffers: Buffers::default(), fresh: Vec::new() }
     }
 
     fn add(&mut self, state: &[u32]) {
-        self.set.insert(Block::of(state, &[0, 1]), &mut self.scratch, &mut self.fresh).unwrap();
+        self.set.insert(Block::of(state, &[0, 1]), &mut self.buffers, &mut self.fresh).unwrap();
     }
 
     fn len(&self) -> u64 {

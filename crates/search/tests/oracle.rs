@@ -3,7 +3,7 @@
 //!
 //! `PLIMSOLL_SEED` and `PLIMSOLL_SEEDS` choose the random systems.
 
-use plimsoll_ir::random::{Size, random_system};
+use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Around, Interp, Model};
 use plimsoll_search::{
@@ -251,13 +251,8 @@ fn sleep_sets_keep_all_states_and_save_steps() {
 
 /// Automata that wait for each other here and there: many steps can be swapped, many cycles are closed.
 fn random_automata(seed: u64) -> Interp {
-    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = move |limit: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 20) % limit
-    };
+    let mut draw = Draw::new(seed);
+    let mut below = move |limit: u64| draw.below(limit);
     let automata = 2 + below(3);
     let mut commands: Vec<(u64, String)> = Vec::new();
     for automaton in 0..automata {

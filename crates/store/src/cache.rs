@@ -95,7 +95,7 @@ impl Health {
 }
 
 /// What a block of states is inserted into.
-pub(crate) trait Held {
+pub(crate) trait AnyCache {
     /// What keys look like.
     fn form(&self) -> KeyForm;
     /// Does it want to hear of expansions?
@@ -332,7 +332,7 @@ impl Ring {
     }
 }
 
-impl Held for Cache {
+impl AnyCache for Cache {
     fn form(&self) -> KeyForm {
         self.slots.form()
     }

@@ -23,7 +23,7 @@ pub mod tree;
 
 pub use budget::{Budget, Full, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule};
-pub use chain::{Chain, Scratch, Usage};
+pub use chain::{Buffers, Chain, Usage};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
 pub use log::{Piece, StepLog};

@@ -10,7 +10,7 @@
 use crate::arena::Arena;
 use crate::batch::Batch;
 use crate::budget::{Full, Grant};
-use crate::cache::{Answer, Cache, Distinct, Hashed, Health, Held, KeyForm, Note, Place, Rule, Ways};
+use crate::cache::{Answer, AnyCache, Cache, Distinct, Hashed, Health, KeyForm, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::intern::Intern;
 use crate::packed::Packed;
@@ -486,7 +486,7 @@ fn key_of<'a>(computed: &'a [u8; 16], state: &'a [u32], form: KeyForm) -> &'a [u
 }
 
 /// Inserts states into a cache, in order, and tells it of the states that were expanded: of each before its successors.
-fn insert_cached<C: Held>(
+fn insert_cached<C: AnyCache>(
     cache: &mut C,
     shard: usize,
     block: Block,
@@ -529,7 +529,7 @@ struct Parents<'a> {
 impl Parents<'_> {
     /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
     /// if successors must know it.
-    fn expand_until<C: Held>(&mut self, position: u32, cache: &mut C) -> Place {
+    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C) -> Place {
         let batch = self.batch;
         while let Some(at) = self.left.clone().next() {
             let index = batch.positions(at..at + 1)[0] as usize;
@@ -554,7 +554,7 @@ impl Parents<'_> {
     }
 
     /// All successors of the open state were inserted.
-    fn close<C: Held>(&mut self, cache: &mut C) {
+    fn close<C: AnyCache>(&mut self, cache: &mut C) {
         if let Some((place, successors)) = self.open.take() {
             cache.expanded(place, successors);
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::budget::Budget;
+use plimsoll_ir::random::Draw;
 
 /// The cache as one would write it without thinking of time or space.
 struct Twin {
@@ -146,13 +147,6 @@ impl Twin {
     }
 }
 
-fn next(random: &mut u64) -> u32 {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    (*random >> 24) as u32
-}
-
 /// Keys of any length, made of numbers.
 #[derive(Clone, Copy)]
 struct Maker(KeyForm);
@@ -169,12 +163,12 @@ impl Maker {
         (0..self.0.bytes).map(|at| scattered[at % 4] ^ (at / 4) as u8).collect()
     }
 
-    fn insert(self, cache: &mut impl Held, number: u32, note: Note, pinned: bool, parent: Place) -> Answer {
+    fn insert(self, cache: &mut impl AnyCache, number: u32, note: Note, pinned: bool, parent: Place) -> Answer {
         let key = self.key(number);
         cache.insert(&key, self.0.hash(&key), note, pinned, parent)
     }
 
-    fn place(self, cache: &mut impl Held, number: u32) -> Option<Place> {
+    fn place(self, cache: &mut impl AnyCache, number: u32) -> Option<Place> {
         let key = self.key(number);
         cache.find(&key, self.0.hash(&key))
     }
@@ -194,13 +188,13 @@ fn place(cache: &mut Cache, key: u32) -> Option<Place> {
 fn compare(row: &Row, maker: Maker, capacity: usize, keys: u32, seed: u64) {
     let mut cache = Cache::new(row, maker.0, capacity, &Grant::unlimited()).unwrap();
     let mut twin = Twin::new(row, capacity);
-    let mut random = seed * 2 + 1;
+    let mut draw = Draw::new(seed);
     let mut by_hand: Vec<u32> = Vec::new();
     for step in 0..3_000 {
-        let (key, choice) = (next(&mut random) % keys, next(&mut random) % 10);
+        let (key, choice) = (draw.below(keys as u64) as u32, draw.below(10));
         match choice {
             0..7 => {
-                let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
+                let note = Note { depth: draw.below(40) as u32, kind: draw.below(5) as u8 };
                 let pinned = choice == 6 && !row.holds_ancestors() && by_hand.len() < capacity / 2;
                 let open = twin.held().find(|entry| entry.pins > 0).map(|entry| entry.key);
                 let parent = open.filter(|_| row.holds_ancestors());
@@ -217,16 +211,16 @@ fn compare(row: &Row, maker: Maker, capacity: usize, keys: u32, seed: u64) {
                     by_hand.push(key);
                 }
                 if name == "new" && row.holds_ancestors() && twin.held().count() > capacity / 2 {
-                    close(&mut cache, maker, &mut twin, &mut random);
+                    close(&mut cache, maker, &mut twin, &mut draw);
                 }
             }
             7 | 8 if !by_hand.is_empty() => {
-                let key = by_hand.swap_remove(next(&mut random) as usize % by_hand.len());
+                let key = by_hand.swap_remove(draw.below(by_hand.len() as u64) as usize);
                 let at = maker.place(&mut cache, key).unwrap();
                 cache.unpin(at);
                 twin.unpin(key);
             }
-            9 if row.holds_ancestors() => close(&mut cache, maker, &mut twin, &mut random),
+            9 if row.holds_ancestors() => close(&mut cache, maker, &mut twin, &mut draw),
             9 if twin.entry(key).is_some() => {
                 let at = maker.place(&mut cache, key).unwrap();
                 cache.expanded(at, key as usize % 6);
@@ -245,11 +239,11 @@ fn compare(row: &Row, maker: Maker, capacity: usize, keys: u32, seed: u64) {
 }
 
 /// Expands some open state of a `cover` cache.
-fn close(cache: &mut Cache, maker: Maker, twin: &mut Twin, random: &mut u64) {
+fn close(cache: &mut Cache, maker: Maker, twin: &mut Twin, draw: &mut Draw) {
     let children = |key: u32| twin.held().filter(|entry| entry.parent == Some(key)).count();
     let is_open = |entry: &&Entry| entry.pins as usize == children(entry.key) + 1;
     let open: Vec<u32> = twin.held().filter(is_open).map(|entry| entry.key).collect();
-    if let Some(&key) = open.get(next(random) as usize % open.len().max(1)) {
+    if let Some(&key) = open.get(draw.below(open.len().max(1) as u64) as usize) {
         let at = maker.place(cache, key).unwrap();
         cache.expanded(at, key as usize % 6);
         twin.expanded(key, key % 6);
@@ -307,10 +301,10 @@ fn a_set_agrees_with_the_same_twin() {
             let (maker, capacity) = (Maker::new(bytes, hashed), 1 + bytes % 16);
             let mut ways = Ways::new(rule, maker.0, capacity, &Grant::unlimited()).unwrap();
             let mut twin = Twin::new(&Row::single(rule), capacity);
-            let mut random = bytes as u64;
+            let mut draw = Draw::new(bytes as u64);
             for step in 0..1_000 {
-                let key = next(&mut random) % 30;
-                let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
+                let key = draw.below(30) as u32;
+                let note = Note { depth: draw.below(40) as u32, kind: draw.below(5) as u8 };
                 let answer = maker.insert(&mut ways, key, note, false, Place::NOWHERE);
                 let expected = twin.insert(key, note, false, None) == "new";
                 assert_eq!(matches!(answer, Answer::New(_)), expected, "{rule} of {capacity}, step {step}");
@@ -339,7 +333,7 @@ fn a_part_holds_what_it_has_room_for() {
     let mut ways = Ways::new(Rule::LeastRecent, form, 6_000, &Grant::unlimited()).unwrap();
     for number in 0..3_000u32 {
         let key = key(number);
-        for answer in [&mut cache as &mut dyn Held, &mut ways]
+        for answer in [&mut cache as &mut dyn AnyCache, &mut ways]
             .map(|part| part.insert(&key, form.hash(&key), Note::default(), false, Place::NOWHERE))
         {
             assert!(matches!(answer, Answer::New(_)));

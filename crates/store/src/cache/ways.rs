@@ -9,7 +9,7 @@
 use super::clock::Clock;
 use super::key::{KeyForm, bytes_mut};
 use super::rule::Rule;
-use super::{Answer, Distinct, Health, Held, Note, Place};
+use super::{Answer, AnyCache, Distinct, Health, Note, Place};
 use crate::budget::Full;
 use crate::budget::Grant;
 use crate::region::{Region, prefetch};
@@ -217,7 +217,7 @@ impl Ways {
     }
 }
 
-impl Held for Ways {
+impl AnyCache for Ways {
     fn form(&self) -> KeyForm {
         self.form
     }
