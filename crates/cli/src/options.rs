@@ -2,11 +2,12 @@
 
 use crate::commands::sweep::Sizes;
 use crate::examples::*;
-use crate::presets::{CacheSize, parse_redundancy};
+use crate::presets::parse_redundancy;
 use crate::size::{Size, parse_bytes, parse_duration};
 use clap::builder::Resettable;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use plimsoll_store::Room;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -220,9 +221,9 @@ pub struct SearchOptions {
     /// Forget states when the memory for them is full: a rule, or a chain of them with shares (MFU:25%,LRU:75%)
     #[arg(long, value_name = "RULES", hide_short_help = true)]
     pub cache: Option<String>,
-    /// How much a cache holds: states (600), bytes (64M) or a share of the budget (20%) [default: what fits]
+    /// How much a cache holds: states (600), bytes (64M) or a share of the memory for states (20%) [default: what fits]
     #[arg(long, value_name = "SIZE", hide_short_help = true)]
-    pub cache_size: Option<CacheSize>,
+    pub cache_size: Option<Room>,
     /// Give up when states are visited more often than this on average [default: 6x if the search need not end]
     #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy, hide_short_help = true)]
     pub redundancy_limit: Option<u64>,

@@ -7,13 +7,13 @@
 
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
-use crate::presets::{CACHE_SIZE_FORMS, CacheSize, DEFAULT_REDUNDANCY_PERCENT, Strategy};
+use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
 use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec};
+use plimsoll_store::{Budget, Chain, Codec, Room};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub struct Wishes {
     pub store: StoreName,
     pub strategy: Option<String>,
     pub cache: Option<String>,
-    pub cache_size: Option<CacheSize>,
+    pub cache_size: Option<Room>,
     pub redundancy_percent: Option<u64>,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
@@ -207,9 +207,9 @@ impl Plan {
     /// Divides the budget, or says how much is needed at least.
     pub fn resolve(wishes: &Wishes, facts: &Facts) -> Result<Plan, PlanError> {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
-        let strategy = Strategy::parse(wishes.strategy.as_deref(), wishes.cache.as_deref(), wishes.order)
-            .map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, strategy.cache.is_some(), facts)?;
+        let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
+        let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
+        let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
         let order = strategy.order;
         let fixed =
             facts.resident_bytes.saturating_add(facts.buffer_bytes(&Crew::of(1))).saturating_add(HEADROOM_BYTES);
@@ -249,7 +249,7 @@ impl Plan {
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
-        plan.size_cache(wishes, facts)?;
+        plan.size_cache(facts)?;
         Ok(plan)
     }
 
@@ -279,28 +279,21 @@ impl Plan {
 
 impl Plan {
     /// How many states a cache holds, and in how many bytes.
-    fn size_cache(&mut self, wishes: &Wishes, facts: &Facts) -> Result<(), PlanError> {
-        let strategy = &self.strategy_parts;
+    fn size_cache(&mut self, facts: &Facts) -> Result<(), PlanError> {
+        let strategy = &mut self.strategy_parts;
         if !strategy.ends() {
             self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
         }
-        let Some(spec) = &strategy.cache else {
-            if wishes.cache_size.is_some() {
-                let message = "--cache-size needs a cache: --cache LRU, or --strategy cover, sleep+cache:LFU, ...";
-                return Err(PlanError::Strategy(message.into()));
-            }
+        if strategy.row.holds_all() {
             return Ok(());
-        };
+        }
         // Without disk the stack or the frontier is in memory too.
         let most =
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
-        let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, spec, self.search != Order::Bfs) as u64;
-        let states = match wishes.cache_size {
-            None => most / per_state,
-            Some(CacheSize::States(states)) => states,
-            Some(CacheSize::Bytes(bytes)) => bytes / per_state,
-            Some(CacheSize::Percent(percent)) => (self.pool_bytes as f64 * percent / 100.0) as u64 / per_state,
-        };
+        let pins = self.search != Order::Bfs;
+        let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        let rooms = strategy.row.states(most / per_state, per_state);
+        let states = rooms.iter().fold(0, |sum: u64, room| sum.saturating_add(*room));
         let bytes = states.saturating_mul(per_state);
         if states == 0 || bytes > most {
             let (bytes, most) = (show_bytes(bytes.max(per_state)), show_bytes(most));
@@ -308,6 +301,7 @@ impl Plan {
                 "a cache of {states} states needs {bytes}, and there is room for {most}: {CACHE_SIZE_FORMS}, --memory gives more"
             )));
         }
+        strategy.row = strategy.row.with_states(&rooms);
         self.cache_states = states;
         if self.codec != Codec::Tree {
             self.store_bytes = bytes.saturating_add(CACHE_ROUNDING_BYTES).min(self.store_bytes);
@@ -393,6 +387,36 @@ mod tests {
             assert!(plan(least_bytes, disk, order).is_ok());
             assert!(plan(least_bytes - 1, disk, order).is_err());
         }
+    }
+
+    #[test]
+    fn depth_first_in_reverse_order_is_planned_like_depth_first() {
+        for strategy in ["cache:LRU", "cover", "sleep+cache:LFU", "cache:KEEP:50%,SC:50%", "full"] {
+            let [dfs, reverse] = [Order::Dfs, Order::DfsReverse].map(|order| {
+                let wishes = Wishes {
+                    memory: Some(Size::Bytes(100 << 20)),
+                    order: Some(order),
+                    strategy: Some(strategy.into()),
+                    ..Wishes::default()
+                };
+                Plan::resolve(&wishes, &facts()).unwrap()
+            });
+            assert_eq!((dfs.cache_states, dfs.store_bytes), (reverse.cache_states, reverse.store_bytes), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn shares_are_of_the_memory_for_states() {
+        let states = |strategy: &str, size: Option<&str>| {
+            let (strategy, cache_size) = (Some(strategy.into()), size.map(|size| size.parse().unwrap()));
+            let memory = Some(Size::Bytes(100 << 20));
+            let wishes = Wishes { memory, strategy, cache_size, ..Wishes::default() };
+            Plan::resolve(&wishes, &facts()).unwrap().cache_states
+        };
+        let all = states("cache:LRU", None);
+        assert_eq!((states("cache:LRU", Some("100%")), states("cache:LRU:100%", None)), (all, all));
+        assert!(states("cache:LRU", Some("20%")).abs_diff(all / 5) <= 1);
+        assert_eq!((states("cache:LRU", Some("600")), states("cache:KEEP:500,SC:100", None)), (600, 600));
     }
 
     #[test]

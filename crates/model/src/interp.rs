@@ -18,7 +18,7 @@ use plimsoll_ir::{
 use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::order::Order;
-use crate::{Conventions, Model, Step, Successors};
+use crate::{Conventions, Model, Step, Successors, kinds};
 use link::{Expr, Linker, Place, Stmt};
 use run::{Fault, Machine, Stop};
 
@@ -352,11 +352,11 @@ impl Model for Interp {
     fn kind(&self, step: Step) -> u8 {
         let Some((command, _)) = self.commands.order.locate(step.instance()) else { return 0 };
         match self.system.commands[command.index()].kind {
-            Kind::Control => 1,
-            Kind::Receive => 2,
-            Kind::Send => 3,
-            Kind::Assign => 4,
-            Kind::Other => 5,
+            Kind::Control => kinds::CONTROL,
+            Kind::Receive => kinds::RECEIVE,
+            Kind::Send => kinds::SEND,
+            Kind::Assign => kinds::ASSIGN,
+            Kind::Other => kinds::OTHER,
         }
     }
 }

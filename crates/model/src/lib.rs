@@ -96,12 +96,20 @@ pub trait Model: Sync {
         false
     }
 
-    /// How much a step does, from 1, a mere move of control, to 5; 0 if nobody knows. Caches may use it to decide
-    /// what to forget.
+    /// How much a step does: one of [`kinds`], 0 if nobody knows. Caches may use it to decide what to forget.
     fn kind(&self, step: Step) -> u8 {
         let _ = step;
         0
     }
+}
+
+/// What a step does, from a mere move of control on; see [`Model::kind`].
+pub mod kinds {
+    pub const CONTROL: u8 = 1;
+    pub const RECEIVE: u8 = 2;
+    pub const SEND: u8 = 3;
+    pub const ASSIGN: u8 = 4;
+    pub const OTHER: u8 = 5;
 }
 
 /// Choices in which modelling languages differ and searches must follow.

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step, Successors};
-use plimsoll_store::{Answer, Chain, Note, Place, Scratch, Stack};
+use plimsoll_store::{Answer, Buffers, Chain, Note, Place, Stack};
 
 /// States entered between two looks at limits, and at the clock.
 const STATES_PER_CHECK: u64 = 256;
@@ -59,7 +59,7 @@ fn search<M: Model + ?Sized>(
         out: Successors::new(model.width()),
         fresh: Vec::new(),
         items: Vec::new(),
-        scratch: Scratch::default(),
+        buffers: Buffers::default(),
         starts: Vec::new(),
         violation: None,
         cut: false,
@@ -89,7 +89,7 @@ struct Dfs<'a, 'c, M: ?Sized> {
     fresh: Vec<u32>,
     /// The next frame, if items are marked.
     items: Vec<u32>,
-    scratch: Scratch,
+    buffers: Buffers,
     /// The positions of the initial states.
     starts: Vec<u32>,
     violation: Option<Violation>,
@@ -127,7 +127,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 note.kind = self.model.kind(Step(step));
             }
         }
-        match self.store.enter(state, note, &mut self.scratch, &mut self.fresh) {
+        match self.store.enter(state, note, &mut self.buffers, &mut self.fresh) {
             Answer::Full => Err(Why::Memory),
             Answer::New(place) => {
                 let stats = &mut self.tally.stats;

@@ -10,10 +10,11 @@
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
-use crate::cache::{Answer, Cache, Distinct, Hashed, Health, Held, KeyForm, Note, Place, Rule, Spec, Ways};
+use crate::cache::{Answer, AnyCache, Cache, Distinct, Hashed, Health, KeyForm, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
+use crate::row::Row;
 use crate::sample::Sample;
 use crate::tree::Tree;
 use std::ops::Range;
@@ -186,16 +187,30 @@ impl Tiers {
         Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
     }
 
+    /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
+    /// others come is a table of its own where keys are packed: it takes
+    /// less than a cache does.
+    pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        match (coder, row.after_kept()) {
+            (Coder::Packed(_), Some(rest)) if !pins => {
+                let kept = row.rooms(capacity)[0];
+                let caches = Tiers::cached(coder, &rest, pins, (capacity - kept).max(1), grant)?;
+                Ok(Tiers::exact(coder, caches.shard_bits, grant)?.followed_by(caches, kept))
+            }
+            _ => Tiers::cached(coder, row, pins, capacity, grant),
+        }
+    }
+
     /// Caches for at most `capacity` states of `coder`, which can pin states if `pins`.
-    pub fn cached(coder: &Coder, spec: &Spec, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+    fn cached(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
         // What is pinned, and who is whose child, is known to one table only.
-        let shards = if pins || spec.cover { 1 } else { capacity / CACHE_SHARD_STATES };
+        let shards = if pins || row.holds_ancestors() { 1 } else { capacity / CACHE_SHARD_STATES };
         let shard_bits = shards.max(1).ilog2().min(MOST_CACHE_SHARD_BITS);
         let (form, capacity) = (coder.form(shard_bits), capacity >> shard_bits);
         let table = |_| {
-            Ok(match spec.alone().filter(|_| !pins) {
+            Ok(match row.alone().filter(|_| !pins) {
                 Some(rule) => Table::Ways(Box::new(Ways::new(rule, form, capacity, grant)?)),
-                None => Table::Cache(Box::new(Cache::new(spec, form, capacity, grant)?)),
+                None => Table::Cache(Box::new(Cache::new(row, form, capacity, grant)?)),
             })
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
@@ -203,9 +218,9 @@ impl Tiers {
         Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
     }
 
-    /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for codecs
-    /// whose keys are not states.
-    pub fn followed_by(mut self, caches: Tiers, states: usize) -> Tiers {
+    /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
+    /// keys: those of roots get longer, and a frozen table would not know them again.
+    fn followed_by(mut self, caches: Tiers, states: usize) -> Tiers {
         assert_eq!(self.shard_bits, caches.shard_bits);
         for (shard, next) in self.shards.iter_mut().zip(caches.shards) {
             let next = next.into_inner().unwrap_or_else(PoisonError::into_inner).last;
@@ -226,9 +241,7 @@ impl Tiers {
         let (kinds, parents) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
             Table::Packed(_) | Table::Vectors(_) => (false, false),
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents()),
-            Table::Cache(cache) => {
-                (cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind), cache.wants_parents())
-            }
+            Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents()),
         };
         Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
     }
@@ -254,13 +267,20 @@ impl Tiers {
     pub fn health(&self) -> Option<Health> {
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
-        parts.map(Health::of_parts)
+        let mut whole = Health::of_parts(parts?);
+        // What is kept exactly never comes to the caches, which estimate the rest.
+        whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
+        Some(whole)
     }
 
     /// Makes sure that `count` more states find room if they are spread evenly.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         let (part, key_bits) = (count.div_ceil(self.shards.len()), *self.key_bits.get_mut());
-        self.shards.iter().try_for_each(|shard| lock(shard).last.reserve(part, key_bits))
+        self.shards.iter().map(lock).try_for_each(|mut shard| match shard.next {
+            // It freezes when there is no room.
+            Some(_) => Ok(()),
+            None => shard.last.reserve(part, key_bits),
+        })
     }
 
     /// Takes note of what keys look like by now: to be called between encoding and entering.
@@ -397,15 +417,17 @@ impl Shard {
         entry: &Entry,
         key_bits: u32,
     ) -> Result<(), Full> {
-        let (states, wanted) = (&entry.states, range.len());
+        let states = &entry.states;
         let parents = Parents::new(&entry.parents, shard, block);
-        let last = &mut self.last;
-        let mut is_due = |room: usize| last.len() + wanted > room || last.reserve(wanted, key_bits).is_err();
-        if let Some((_, next)) = self.next.take_if(|(room, _)| is_due(*room)) {
-            match std::mem::replace(&mut self.last, next) {
-                Table::Packed(packed) => self.frozen.push(packed),
-                other => unreachable!("only packed keys are followed by others: {other:?}"),
+        if let Some((room, next)) = self.next.take() {
+            let Table::Packed(packed) = &mut self.last else { unreachable!("only packed keys are followed by others") };
+            if fill(packed, room, states, range.clone(), key_bits) {
+                self.next = Some((room, next));
+                return Ok(());
             }
+            // Those that were entered are known from here on, and their answers stay.
+            let Table::Packed(full) = std::mem::replace(&mut self.last, next) else { unreachable!("it was packed") };
+            self.frozen.push(full);
         }
         if self.frozen.is_empty() {
             return self.last.enter(block, states, range, parents, key_bits);
@@ -429,6 +451,12 @@ impl Shard {
         (self.frozen.iter().map(Packed::len).sum::<usize>() + self.last.len(), bytes)
     }
 
+    /// How many states are held before the caches.
+    fn kept(&self) -> usize {
+        let frozen = self.frozen.iter().map(Packed::len).sum::<usize>();
+        frozen + self.next.as_ref().map_or(0, |_| self.last.len())
+    }
+
     fn health(&self) -> Option<(Health, &Distinct)> {
         let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
         let (mut health, sketch) = match table {
@@ -436,11 +464,9 @@ impl Shard {
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
         };
-        let exact = self.frozen.iter().map(Packed::len).sum::<usize>();
-        let exact = (exact + self.next.as_ref().map_or(0, |_| self.last.len())) as u64;
-        health.held += exact;
-        health.capacity += self.next.as_ref().map_or(exact, |(room, _)| *room as u64);
-        health.distinct += exact;
+        let kept = self.kept() as u64;
+        health.held += kept;
+        health.capacity += self.next.as_ref().map_or(kept, |(room, _)| *room as u64);
         Some((health, sketch))
     }
 }
@@ -497,6 +523,21 @@ impl Table {
     }
 }
 
+/// Inserts keys in order until there are `room` or there is no memory; true if all of them were entered.
+fn fill(table: &mut Packed, room: usize, batch: &Batch, mut left: Range<usize>, key_bits: u32) -> bool {
+    while !left.is_empty() {
+        // So many fit, however many of them are new.
+        let count = left.len().min(room.saturating_sub(table.len()));
+        if count == 0 || table.reserve(count, key_bits).is_err() {
+            return false;
+        }
+        let range = left.start..left.start + count;
+        batch.count_fresh(table.insert_all(batch.run(range.clone()), batch.answers(range)));
+        left.start += count;
+    }
+    true
+}
+
 /// Inserts states as they are; their keys are hashes.
 fn insert_vectors(table: &Intern, block: Block, batch: &Batch, range: Range<usize>) -> Result<usize, Full> {
     let hashes = batch.run(range.clone()).high;
@@ -526,7 +567,7 @@ fn key_of<'a>(computed: &'a [u8; 16], state: &'a [u32], form: KeyForm) -> &'a [u
 }
 
 /// Inserts states into a cache, in order, and tells it of the states that were expanded: of each before its successors.
-fn insert_cached<C: Held>(
+fn insert_cached<C: AnyCache>(
     cache: &mut C,
     block: Block,
     batch: &Batch,
@@ -572,7 +613,7 @@ impl<'a> Parents<'a> {
 
     /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
     /// if successors must know it.
-    fn expand_until<C: Held>(&mut self, position: u32, cache: &mut C) -> Place {
+    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C) -> Place {
         let batch = self.batch;
         while let Some(at) = self.left.clone().next() {
             let index = batch.positions(at..at + 1)[0] as usize;
@@ -588,7 +629,7 @@ impl<'a> Parents<'a> {
             self.close(cache);
             match place {
                 // Only with `cover` does it stay where it is while its successors are inserted.
-                Some(place) if cache.covers() => self.open = Some((place, successors)),
+                Some(place) if cache.keeps_ancestors() => self.open = Some((place, successors)),
                 Some(place) => cache.count_successors(place, successors),
                 None => {}
             }
@@ -597,7 +638,7 @@ impl<'a> Parents<'a> {
     }
 
     /// All successors of the open state were inserted.
-    fn close<C: Held>(&mut self, cache: &mut C) {
+    fn close<C: AnyCache>(&mut self, cache: &mut C) {
         if let Some((place, successors)) = self.open.take() {
             cache.expanded(place, successors);
         }

@@ -83,7 +83,7 @@ fn refuse_contradictions(options: &CheckOptions) -> Result<(), Failure> {
 
 /// What was asked for and makes no difference.
 fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
-    let forgets = plan.strategy_parts.cache.is_some();
+    let forgets = !plan.strategy_parts.row.holds_all();
     let unused = [
         (
             options.search.workers.is_some_and(|workers| workers > 1) && plan.search != Order::Bfs,

@@ -41,9 +41,9 @@ fn memory(plan: &Plan, ledger: &[LedgerRow], available_bytes: u64) -> String {
     if available_bytes / 3 * 2 > plan.memory_bytes {
         return format!("--memory {}: there is as much", gigabytes(available_bytes));
     }
-    match plan.strategy_parts.cache {
-        None => "--strategy sleep+cache:LFU, which forgets states and visits them again".into(),
-        Some(_) => "a smaller model: nothing more can be forgotten".into(),
+    match plan.strategy_parts.row.holds_all() {
+        true => "--strategy sleep+cache:LFU, which forgets states and visits them again".into(),
+        false => "a smaller model: nothing more can be forgotten".into(),
     }
 }
 
