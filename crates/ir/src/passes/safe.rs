@@ -19,7 +19,7 @@ pub(super) fn may_stop(scope: &Scope, stmts: &[Stmt]) -> bool {
         Stmt::Block(body) => may_stop(scope, body),
         Stmt::Assert { condition, .. } => scope.may_fault(condition),
         Stmt::Break(_) => false,
-        Stmt::Loop { .. } | Stmt::Fault(_) | Stmt::Discard => true,
+        Stmt::Loop { .. } | Stmt::Call(_) | Stmt::Fault(_) | Stmt::Discard => true,
     })
 }
 

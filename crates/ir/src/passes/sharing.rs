@@ -148,6 +148,7 @@ impl Walk<'_> {
                 }
                 Stmt::Block(body) | Stmt::Loop { body, .. } => self.stmts(body, context),
                 Stmt::Assert { condition, .. } => self.expr(condition, true, context),
+                Stmt::Call(_) => unreachable!("systems with procedures are not merged"),
                 Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
             }
         }

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::{Switch, Variable};
-use plimsoll_ir::{Choice, Command, ProcessId, Root};
+use plimsoll_ir::walk::stmt_calls;
+use plimsoll_ir::{Choice, Command, Locals, ProcessId, Root, Stmt};
 
-use super::emit::{Body, Emitter, Home, Val};
+use super::emit::{Body, Emitter, Frame, Home, Val};
 use super::known::Known;
 use super::range::Range;
-use super::stmt::{each_written, has_assertion};
+use super::stmt::each_written;
 use crate::Step;
 use crate::order::Order;
 
@@ -134,7 +135,9 @@ impl<'a> Emitter<'a, '_> {
     /// One instance: prelude, guard, copy, body, entry.
     fn instance(&mut self, cursor: Cursor, command: &'a Command, number: Number, choices: Vec<Val>) {
         let (fault, done, enabled) = (self.fresh(), self.fresh(), self.fresh());
-        self.open_scope(&command.temps, fault, done);
+        let code: [&[Stmt]; 2] = [&command.prelude, &command.body];
+        let frame = Frame { locals: Locals::temps(&command.temps), inputs: 0, code, expr: &command.guard };
+        self.open_scope(frame, fault, done);
         self.set_choices(command, choices);
         if self.run(&command.prelude) {
             self.branch(&command.guard, enabled, done);
@@ -157,7 +160,9 @@ impl<'a> Emitter<'a, '_> {
         let words = self.layout.words();
         self.copy_words((out, self.access.out), 0, (self.source, self.access.source), 0, words);
         self.scope.body = Some(Body { out, known: Known::copy_of_source(words) });
-        if has_assertion(&command.body) {
+        let mut asserts = plimsoll_ir::procedures::asserts(&command.body);
+        stmt_calls(&command.body, &mut |call| asserts |= self.procedures.summaries[call.procedure.index()].asserts);
+        if asserts {
             let failed = self.b.declare_var(types::I64);
             let zero = self.constant(0);
             self.b.def_var(failed, zero.value);

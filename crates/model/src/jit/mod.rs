@@ -4,6 +4,7 @@
 //! fault, which mean nothing, may differ. What runs once (initial states, explanations) is left to the
 //! interpreter. Where no code can be made, [`Jit::new`] says why, and the interpreter does the work.
 
+mod call;
 mod command;
 mod compile;
 mod emit;
@@ -19,6 +20,7 @@ use plimsoll_ir::System;
 use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::{Conventions, Interp, Model, Step, Successors};
+use call::Procedures;
 use compile::{Compiler, Effort, Expand, Native, Part, Program};
 
 /// Executes a system as machine code.
@@ -44,7 +46,8 @@ impl Jit {
 
     #[allow(clippy::result_large_err, reason = "as above")]
     fn with_effort(interp: Interp, effort: Effort) -> Result<Jit, (Interp, String)> {
-        match Compiler::new(&interp, effort).and_then(Compiler::compile) {
+        let procedures = Procedures::of(interp.system(), interp.layout());
+        match Compiler::new(&interp, &procedures, effort).and_then(Compiler::compile) {
             Err(why) => Err((interp, why)),
             Ok(native) => Ok(Jit {
                 native,

@@ -2,7 +2,8 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
-use plimsoll_ir::{Expr, Place, Root, Stmt};
+use plimsoll_ir::walk::stmt_calls;
+use plimsoll_ir::{Expr, Place, Root, Stmt, VarId};
 
 use super::emit::Emitter;
 use super::known::Known;
@@ -47,6 +48,10 @@ impl Emitter<'_, '_> {
             }
             Stmt::Assert { condition, .. } => {
                 self.assert(condition);
+                true
+            }
+            Stmt::Call(call) => {
+                self.call(call);
                 true
             }
             Stmt::Fault(_) => {
@@ -156,11 +161,19 @@ impl Emitter<'_, '_> {
     /// Forgets what the statements may write, wherever it lies in its variable.
     fn forget_written(&mut self, stmts: &[Stmt]) {
         let Some(body) = &mut self.scope.body else { return };
-        each_written(stmts, &mut |place| {
-            if let Root::Var(var) = place.root {
-                let address = self.layout.address(var.index(), &self.system.vars[var.index()].ty, &[]);
-                body.known.forget(address.bit..address.bit + address.bits);
-            }
+        let (system, layout, procedures) = (self.system, self.layout, self.procedures);
+        let of_var = |var: VarId| {
+            let address = layout.address(var.index(), &system.vars[var.index()].ty, &[]);
+            address.bit..address.bit + address.bits
+        };
+        each_written(stmts, &mut |place| match place.root {
+            Root::Var(var) => body.known.forget(of_var(var)),
+            Root::Reference(_) => body.known.forget(0..layout.words() as u32 * 32),
+            Root::Temp(_) => {}
+        });
+        stmt_calls(stmts, &mut |call| {
+            let written = procedures.summaries[call.procedure.index()].writes.iter();
+            written.for_each(|&var| body.known.forget(of_var(var)));
         });
     }
 }
@@ -169,7 +182,7 @@ fn meet(one: Option<Known>, other: Option<Known>) -> Option<Known> {
     Some(one?.meet(&other?))
 }
 
-/// Calls `visit` for every place that the statements may write to.
+/// Calls `visit` for every place that the statements name and may write to.
 pub(super) fn each_written<'s>(stmts: &'s [Stmt], visit: &mut impl FnMut(&'s Place)) {
     for stmt in stmts {
         match stmt {
@@ -179,17 +192,8 @@ pub(super) fn each_written<'s>(stmts: &'s [Stmt], visit: &mut impl FnMut(&'s Pla
                 each_written(otherwise, visit);
             }
             Stmt::Block(body) | Stmt::Loop { body, .. } => each_written(body, visit),
+            Stmt::Call(call) => call.references.iter().chain(&call.outputs).for_each(&mut *visit),
             Stmt::Break(_) | Stmt::Assert { .. } | Stmt::Fault(_) | Stmt::Discard => {}
         }
     }
-}
-
-/// Is there an assertion anywhere?
-pub(super) fn has_assertion(stmts: &[Stmt]) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::Assert { .. } => true,
-        Stmt::If { then, otherwise, .. } => has_assertion(then) || has_assertion(otherwise),
-        Stmt::Block(body) | Stmt::Loop { body, .. } => has_assertion(body),
-        _ => false,
-    })
 }

@@ -1,0 +1,105 @@
+//! What procedures do beside their own temporaries, those that they call included.
+
+use crate::expr::{Call, Root, Stmt};
+use crate::system::{System, VarId};
+use crate::walk::{Touch, stmt_calls, stmt_places};
+use std::collections::BTreeSet;
+
+/// What running a procedure may touch of the state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub reads: BTreeSet<VarId>,
+    pub writes: BTreeSet<VarId>,
+    /// By reference: may what the caller handed over be written?
+    pub writes_reference: Vec<bool>,
+    /// May an assertion fail?
+    pub asserts: bool,
+}
+
+/// One summary for each procedure of a verified system.
+pub fn summaries(system: &System) -> Vec<Summary> {
+    let mut all: Vec<Summary> = Vec::with_capacity(system.procedures.len());
+    for procedure in &system.procedures {
+        let mut summary = Summary { writes_reference: vec![false; procedure.references.len()], ..Summary::default() };
+        let mut handed_over = |root: Root, written: bool| match root {
+            Root::Var(var) => {
+                summary.reads.insert(var);
+                summary.writes.extend(written.then_some(var));
+            }
+            Root::Reference(reference) => summary.writes_reference[reference.index()] |= written,
+            Root::Temp(_) => {}
+        };
+        plain_places(&procedure.body, &mut |touch, root| handed_over(root, touch == Touch::Write));
+        let mut calls = Vec::new();
+        stmt_calls(&procedure.body, &mut |call| calls.push(call));
+        for call in &calls {
+            each_written_reference(call, &all, |root, written| handed_over(root, written));
+            call.outputs.iter().for_each(|place| handed_over(place.root, true));
+        }
+        for call in calls {
+            let callee = &all[call.procedure.index()];
+            summary.reads.extend(&callee.reads);
+            summary.writes.extend(&callee.writes);
+            summary.asserts |= callee.asserts;
+        }
+        summary.asserts |= asserts(&procedure.body);
+        all.push(summary);
+    }
+    all
+}
+
+/// What a call hands over, and whether it may be written.
+pub fn each_written_reference(call: &Call, all: &[Summary], mut visit: impl FnMut(Root, bool)) {
+    let written = &all[call.procedure.index()].writes_reference;
+    call.references.iter().zip(written).for_each(|(place, &written)| visit(place.root, written));
+}
+
+/// The roots of everything that statements touch, except what calls write.
+fn plain_places(stmts: &[Stmt], visit: &mut impl FnMut(Touch, Root)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::If { condition, then, otherwise } => {
+                crate::walk::expr_places(condition, &mut |touch, place| visit(touch, place.root));
+                plain_places(then, visit);
+                plain_places(otherwise, visit);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => plain_places(body, visit),
+            Stmt::Call(_) => {
+                stmt_places(std::slice::from_ref(stmt), &mut |_, place| visit(Touch::Read, place.root));
+            }
+            plain => stmt_places(std::slice::from_ref(plain), &mut |touch, place| visit(touch, place.root)),
+        }
+    }
+}
+
+/// Is there an assertion among the statements themselves?
+pub fn asserts(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::Assert { .. } => true,
+        Stmt::If { then, otherwise, .. } => asserts(then) || asserts(otherwise),
+        Stmt::Block(body) | Stmt::Loop { body, .. } => asserts(body),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_and_what_is_handed_over_count() {
+        let text = r#"system "t" var x: 0..3 var a: [2] 0..3 var b: 0..3 var c: 0..3
+            procedure "inner" { reference r: 0..3 reference s: 0..3 do { &0 := x; assert &1 == 0 "m"; } }
+            procedure "outer" { reference r: 0..3 temp t: 0..3 output t do { call inner(a[c], &0;;); t := 1; } }
+            procedure "last" { reference r: 0..3 do { call outer(b;;c); call inner(&0, b;;); } }"#;
+        let system = crate::text::parse(text).unwrap();
+        assert_eq!(crate::verify(&system), Ok(()));
+        let all = summaries(&system);
+        let vars = |set: &BTreeSet<VarId>| set.iter().map(|var| var.0).collect::<Vec<_>>();
+        assert_eq!(all.iter().map(|one| vars(&one.writes)).collect::<Vec<_>>(), [vec![], vec![1], vec![1, 3]]);
+        assert_eq!(vars(&all[2].reads), [0, 1, 2, 3]);
+        assert_eq!(all[1].writes_reference, [false], "it is passed on, but only to be read");
+        assert_eq!(all[2].writes_reference, [true]);
+        assert!(all[2].asserts);
+    }
+}
