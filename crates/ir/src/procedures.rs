@@ -1,7 +1,7 @@
 //! What procedures do beside their own temporaries, those that they call included.
 
 use crate::expr::{Call, Root, Stmt};
-use crate::system::{System, VarId};
+use crate::system::{Procedure, ProcedureId, System, VarId};
 use crate::walk::{Touch, stmt_calls, stmt_places};
 use std::collections::BTreeSet;
 
@@ -20,32 +20,92 @@ pub struct Summary {
 pub fn summaries(system: &System) -> Vec<Summary> {
     let mut all: Vec<Summary> = Vec::with_capacity(system.procedures.len());
     for procedure in &system.procedures {
-        let mut summary = Summary { writes_reference: vec![false; procedure.references.len()], ..Summary::default() };
-        let mut handed_over = |root: Root, written: bool| match root {
-            Root::Var(var) => {
-                summary.reads.insert(var);
-                summary.writes.extend(written.then_some(var));
-            }
-            Root::Reference(reference) => summary.writes_reference[reference.index()] |= written,
-            Root::Temp(_) => {}
-        };
-        plain_places(&procedure.body, &mut |touch, root| handed_over(root, touch == Touch::Write));
-        let mut calls = Vec::new();
-        stmt_calls(&procedure.body, &mut |call| calls.push(call));
-        for call in &calls {
-            each_written_reference(call, &all, |root, written| handed_over(root, written));
-            call.outputs.iter().for_each(|place| handed_over(place.root, true));
-        }
-        for call in calls {
-            let callee = &all[call.procedure.index()];
-            summary.reads.extend(&callee.reads);
-            summary.writes.extend(&callee.writes);
-            summary.asserts |= callee.asserts;
-        }
-        summary.asserts |= asserts(&procedure.body);
-        all.push(summary);
+        let next = summary(procedure, &all);
+        all.push(next);
     }
     all
+}
+
+/// The summary of a procedure, given those of all that come before it.
+pub fn summary(procedure: &Procedure, all: &[Summary]) -> Summary {
+    let mut summary = Summary { writes_reference: vec![false; procedure.references.len()], ..Summary::default() };
+    let mut handed_over = |root: Root, written: bool| match root {
+        Root::Var(var) => {
+            summary.reads.insert(var);
+            summary.writes.extend(written.then_some(var));
+        }
+        Root::Reference(reference) => summary.writes_reference[reference.index()] |= written,
+        Root::Temp(_) => {}
+    };
+    plain_places(&procedure.body, &mut |touch, root| handed_over(root, touch == Touch::Write));
+    let mut calls = Vec::new();
+    stmt_calls(&procedure.body, &mut |call| calls.push(call));
+    for call in &calls {
+        each_written_reference(call, all, |root, written| handed_over(root, written));
+        call.outputs.iter().for_each(|place| handed_over(place.root, true));
+    }
+    for call in calls {
+        let callee = &all[call.procedure.index()];
+        summary.reads.extend(&callee.reads);
+        summary.writes.extend(&callee.writes);
+        summary.asserts |= callee.asserts;
+    }
+    summary.asserts |= asserts(&procedure.body);
+    summary
+}
+
+/// Which procedures commands and properties call, start commands as well or not.
+pub fn used(system: &System, with_starts: bool) -> Vec<bool> {
+    let mut used = vec![false; system.procedures.len()];
+    let mut note = |stmts: &[Stmt]| stmt_calls(stmts, &mut |call| used[call.procedure.index()] = true);
+    let starts = system.starts.iter().filter(|_| with_starts);
+    starts.chain(&system.commands).for_each(|command| {
+        note(&command.prelude);
+        note(&command.body);
+    });
+    system.properties.iter().for_each(|property| note(&property.prelude));
+    for (index, procedure) in system.procedures.iter().enumerate().rev() {
+        if used[index] {
+            stmt_calls(&procedure.body, &mut |call| used[call.procedure.index()] = true);
+        }
+    }
+    used
+}
+
+/// Drops the procedures that nobody calls.
+pub fn drop_unused(system: &mut System) {
+    let used = used(system, true);
+    let mut next = 0;
+    let numbers: Vec<u32> = used
+        .iter()
+        .map(|&used| {
+            next += used as u32;
+            next.wrapping_sub(1)
+        })
+        .collect();
+    let mut keep = used.into_iter();
+    system.procedures.retain(|_| keep.next().unwrap_or(false));
+    let renumber = &mut |call: &mut Call| call.procedure = ProcedureId(numbers[call.procedure.index()]);
+    for command in system.starts.iter_mut().chain(&mut system.commands) {
+        change_calls(&mut command.prelude, renumber);
+        change_calls(&mut command.body, renumber);
+    }
+    system.properties.iter_mut().for_each(|property| change_calls(&mut property.prelude, renumber));
+    system.procedures.iter_mut().for_each(|procedure| change_calls(&mut procedure.body, renumber));
+}
+
+fn change_calls(stmts: &mut [Stmt], change: &mut impl FnMut(&mut Call)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                change_calls(then, change);
+                change_calls(otherwise, change);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => change_calls(body, change),
+            Stmt::Call(call) => change(call),
+            _ => {}
+        }
+    }
 }
 
 /// What a call hands over, and whether it may be written.
@@ -101,5 +161,18 @@ mod tests {
         assert_eq!(all[1].writes_reference, [false], "it is passed on, but only to be read");
         assert_eq!(all[2].writes_reference, [true]);
         assert!(all[2].asserts);
+    }
+
+    #[test]
+    fn what_nobody_calls_is_dropped() {
+        let text = r#"system "t" var x: 0..3 procedure "a" { do { x := 1; } } procedure "b" { do { x := 2; } }
+            procedure "c" { do { loop 2 { call b(;;); break 0; } } } procedure "d" { do { call a(;;); } }
+            command "go" { do { if x { call c(;;); } } }"#;
+        let mut system = crate::text::parse(text).unwrap();
+        drop_unused(&mut system);
+        assert_eq!(crate::verify(&system), Ok(()));
+        let names: Vec<_> = system.procedures.iter().map(|procedure| procedure.name.as_str()).collect();
+        assert_eq!(names, ["b", "c"]);
+        assert!(crate::text::print(&system).contains("call c("));
     }
 }

@@ -4,13 +4,14 @@
 //! into normal form: used slots first, in increasing order of their scalars, so that equal multisets are
 //! equal states.
 
+use super::code::Code;
 use super::scope::Entry;
 use super::value::{Operand, Spot, Value, add, compare};
 use super::{Lowered, Lowerer};
 use crate::Span;
 use crate::murphi::ast::{Expr, Name};
 use crate::murphi::types::{INTEGER, Shape, TypeId};
-use plimsoll_ir::{BinOp, Expr as IrExpr, Narrow, Place, Scalar, Stmt, TempId, VarId};
+use plimsoll_ir::{BinOp, Call, Expr as IrExpr, Narrow, Place, Procedure, ProcedureId, Scalar, Stmt, TempId, VarId};
 
 /// Statements that end a round of a loop over `0..count` with `temp` as its variable.
 pub(super) fn step(temp: TempId, count: i64) -> [Stmt; 2] {
@@ -148,8 +149,34 @@ impl<'a> Lowerer<'a> {
     /// Puts the multisets of all touched variables into normal form.
     pub(super) fn normalise(&mut self) {
         for var in std::mem::take(&mut self.code.touched) {
-            self.normalise_place(&VarId(var).into(), self.var_types[var as usize]);
+            if self.starting {
+                self.normalise_place(&VarId(var).into(), self.var_types[var as usize]);
+                continue;
+            }
+            let procedure = self.ordering(var);
+            self.emit_call(Call { procedure, references: Vec::new(), inputs: Vec::new(), outputs: Vec::new() });
         }
+    }
+
+    /// The procedure that puts the multisets of a variable into normal form.
+    fn ordering(&mut self, var: u32) -> ProcedureId {
+        if let Some(&made) = self.orders.get(&var) {
+            return made;
+        }
+        let outer = std::mem::replace(&mut self.code, Code::new());
+        self.normalise_place(&VarId(var).into(), self.var_types[var as usize]);
+        let inner = std::mem::replace(&mut self.code, outer);
+        let made = self.add_procedure(Procedure {
+            name: format!("order of {}", self.system.vars[var as usize].name),
+            line: 0,
+            references: Vec::new(),
+            temps: inner.temps,
+            inputs: 0,
+            outputs: Vec::new(),
+            body: inner.out,
+        });
+        self.orders.insert(var, made);
+        made
     }
 
     fn normalise_place(&mut self, place: &Place, ty: TypeId) {
