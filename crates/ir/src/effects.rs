@@ -196,9 +196,11 @@ fn add_statements(
     (reads, writes): (&mut CellSet, &mut CellSet),
 ) {
     stmt_calls(stmts, &mut |call| {
-        let (callee_reads, callee_writes) = &procedures[call.procedure.index()];
-        reads.add_all(callee_reads);
-        writes.add_all(callee_writes);
+        // What a procedure that calls itself does is being found out.
+        if let Some((callee_reads, callee_writes)) = procedures.get(call.procedure.index()) {
+            reads.add_all(callee_reads);
+            writes.add_all(callee_writes);
+        }
     });
     stmt_places(stmts, &mut |touch, place| match touch {
         Touch::Read => cells.add(system, place, reads),

@@ -27,8 +27,21 @@ pub fn summaries(system: &System) -> Vec<Summary> {
 }
 
 /// The summary of a procedure, given those of all that come before it.
-pub fn summary(procedure: &Procedure, all: &[Summary]) -> Summary {
-    let mut summary = Summary { writes_reference: vec![false; procedure.references.len()], ..Summary::default() };
+pub fn summary(procedure: &Procedure, before: &[Summary]) -> Summary {
+    let mut own = Summary { writes_reference: vec![false; procedure.references.len()], ..Summary::default() };
+    // What it hands over to itself may be written by way of another reference.
+    loop {
+        let next = once(procedure, before, &own);
+        if next == own {
+            return own;
+        }
+        own = next;
+    }
+}
+
+fn once(procedure: &Procedure, before: &[Summary], own: &Summary) -> Summary {
+    let callee_of = |call: &Call| before.get(call.procedure.index()).unwrap_or(own);
+    let mut summary = own.clone();
     let mut handed_over = |root: Root, written: bool| match root {
         Root::Var(var) => {
             summary.reads.insert(var);
@@ -41,11 +54,12 @@ pub fn summary(procedure: &Procedure, all: &[Summary]) -> Summary {
     let mut calls = Vec::new();
     stmt_calls(&procedure.body, &mut |call| calls.push(call));
     for call in &calls {
-        each_written_reference(call, all, |root, written| handed_over(root, written));
+        let written = callee_of(call).writes_reference.iter();
+        call.references.iter().zip(written).for_each(|(place, &written)| handed_over(place.root, written));
         call.outputs.iter().for_each(|place| handed_over(place.root, true));
     }
     for call in calls {
-        let callee = &all[call.procedure.index()];
+        let callee = callee_of(call);
         summary.reads.extend(&callee.reads);
         summary.writes.extend(&callee.writes);
         summary.asserts |= callee.asserts;
@@ -151,16 +165,19 @@ mod tests {
         let text = r#"system "t" var x: 0..3 var a: [2] 0..3 var b: 0..3 var c: 0..3
             procedure "inner" { reference r: 0..3 reference s: 0..3 do { &0 := x; assert &1 == 0 "m"; } }
             procedure "outer" { reference r: 0..3 temp t: 0..3 output t do { call inner(a[c], &0;;); t := 1; } }
-            procedure "last" { reference r: 0..3 do { call outer(b;;c); call inner(&0, b;;); } }"#;
+            procedure "last" { reference r: 0..3 do { call outer(b;;c); call inner(&0, b;;); } }
+            procedure "self" { reference r: 0..3 reference s: 0..3 reference t: 0..3 recursion 2
+                do { call self(&2, &0, &1;;); &0 := 1; } }"#;
         let system = crate::text::parse(text).unwrap();
         assert_eq!(crate::verify(&system), Ok(()));
         let all = summaries(&system);
         let vars = |set: &BTreeSet<VarId>| set.iter().map(|var| var.0).collect::<Vec<_>>();
-        assert_eq!(all.iter().map(|one| vars(&one.writes)).collect::<Vec<_>>(), [vec![], vec![1], vec![1, 3]]);
+        assert_eq!(all.iter().map(|one| vars(&one.writes)).collect::<Vec<_>>(), [vec![], vec![1], vec![1, 3], vec![]]);
         assert_eq!(vars(&all[2].reads), [0, 1, 2, 3]);
         assert_eq!(all[1].writes_reference, [false], "it is passed on, but only to be read");
         assert_eq!(all[2].writes_reference, [true]);
         assert!(all[2].asserts);
+        assert_eq!(all[3].writes_reference, [true; 3], "each is the first some levels deeper");
     }
 
     #[test]

@@ -237,12 +237,22 @@ impl Build {
             let count = temps.len() as u64;
             let outputs = (0..self.draw.below(3)).map(|_| TempId(self.draw.below(count) as u32)).collect();
             let depth = self.size.depth;
-            let mut code = self.code(temps).refer_to(&references);
+            let (name, line) = (format!("f{index}"), self.draw.below(9) as u32);
+            let recursion = if self.draw.chance(30) { self.draw.within(1, 3) as u32 } else { 0 };
+            let (body, types) = (Vec::new(), references.clone());
+            let own = Procedure { name, line, references, temps: temps.clone(), inputs, outputs, recursion, body };
+            // Some may call themselves.
+            if recursion > 0 {
+                self.system.procedures.push(own.clone());
+                self.pure.push(pure);
+            }
+            let mut code = self.code(temps).refer_to(&types);
             code = if pure { code.only_temps() } else { code.may_discard().may_assert() };
             let body = code.statements(depth);
             let temps = code.into_temps();
-            let (name, line) = (format!("f{index}"), self.draw.below(9) as u32);
-            self.system.procedures.push(Procedure { name, line, references, temps, inputs, outputs, body });
+            self.system.procedures.truncate(index as usize);
+            self.pure.truncate(index as usize);
+            self.system.procedures.push(Procedure { temps, body, ..own });
             self.pure.push(pure);
         }
     }

@@ -169,7 +169,7 @@ impl Command {
     }
 }
 
-/// Code that several commands, properties and procedures share. It may call procedures that come before it.
+/// Code that several commands, properties and procedures share. It may call itself and procedures that come before it.
 ///
 /// A caller hands over parts of the state, which the body names as [`Root::Reference`], and copies what it has in
 /// temporaries: into the first temporaries of the procedure before, out of some of them after.
@@ -186,6 +186,8 @@ pub struct Procedure {
     pub inputs: usize,
     /// The temporaries that the caller gets.
     pub outputs: Vec<TempId>,
+    /// So often it may be at work inside itself; a call beyond that is a fault.
+    pub recursion: u32,
     pub body: Vec<Stmt>,
 }
 
@@ -264,7 +266,7 @@ pub struct System {
     /// Sorted by moving process; commands without a process come last.
     pub commands: Vec<Command>,
     pub properties: Vec<Property>,
-    /// Each calls only such as come before it.
+    /// Each calls only itself and such as come before it.
     pub procedures: Vec<Procedure>,
     pub deadlock: Deadlock,
     pub faults: Faults,

@@ -49,6 +49,7 @@ const KEYWORDS: &[&str] = &[
     "procedure",
     "process",
     "rank",
+    "recursion",
     "reference",
     "reset",
     "select",

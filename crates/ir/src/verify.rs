@@ -264,11 +264,12 @@ fn check_procedures(system: &System, flaws: &mut Vec<Flaw>) -> Vec<Deeds> {
     let mut all: Vec<Deeds> = Vec::new();
     for (index, procedure) in system.procedures.iter().enumerate() {
         let place = procedure_name(index, procedure);
-        let mut code = Code::new(system, procedure.locals(), &all, flaws);
+        let mut code = Code::of_procedure(system, &all, flaws);
         code.statements(&place, &procedure.body, Allowed::BODY);
-        let deeds = code.deeds(Layout::of_temps(&procedure.temps).words());
-        if deeds.takes_more_than(WORDS_LIMIT) {
-            flaw(flaws, place, format!("its temporaries and those of its calls take more than {WORDS_LIMIT} words"));
+        let deeds = code.deeds(Layout::of_temps(&procedure.temps).words(), procedure.recursion);
+        if deeds.exceeds(WORDS_LIMIT) {
+            let limits = format!("nested deeper than {DEPTH_LIMIT} or take more than {WORDS_LIMIT} words");
+            flaw(flaws, place, format!("its calls are {limits}"));
         }
         all.push(deeds);
     }

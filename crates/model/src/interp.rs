@@ -85,7 +85,7 @@ pub enum Problem {
     Division,
     /// A value did not fit the variable it was assigned to.
     Range,
-    /// A loop did not end in time.
+    /// A loop did not end in time, or a procedure called itself too often.
     Loop,
     /// The model itself says that something is wrong.
     Stated,
@@ -378,6 +378,9 @@ impl Explanation {
             }
             Fault::LoopLimit(limit) => {
                 Explanation::new(Problem::Loop, format!("the loop did not end within {limit} rounds"), None)
+            }
+            Fault::Recursion(limit) => {
+                Explanation::new(Problem::Loop, format!("a procedure calls itself more than {limit} deep"), None)
             }
             Fault::Stated(message) => Explanation::new(Problem::Stated, message.to_string(), None),
         }

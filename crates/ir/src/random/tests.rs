@@ -42,5 +42,12 @@ fn every_construct_turns_up() {
     assert!(of_bodies.iter().any(|call| !call.references.is_empty() && !call.outputs.is_empty()));
     let procedures = || systems.iter().flat_map(|system| &system.procedures);
     assert!(procedures().any(|procedure| !calls(&procedure.body).is_empty()));
+    let inside = |system: &System| {
+        let own = |(index, procedure): (usize, &Procedure)| {
+            calls(&procedure.body).iter().any(|call| call.procedure.index() == index)
+        };
+        system.procedures.iter().enumerate().any(own)
+    };
+    assert!(systems.iter().any(inside), "some call themselves");
     assert!(of_bodies.len() > 50);
 }

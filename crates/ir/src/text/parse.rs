@@ -450,10 +450,15 @@ impl Parser {
         while self.eat_keyword("output") {
             outputs.push(self.temp_reference(&temps)?);
         }
-        let body = if self.eat_keyword("do") { self.block(&temps)? } else { Vec::new() };
+        let recursion = if self.eat_keyword("recursion") { self.number()? } else { 0 };
+        let own = Procedure { name, line, references: Vec::new(), temps, inputs, outputs, recursion, body: Vec::new() };
+        // The body may name the procedure itself.
+        self.system.procedures.push(own.clone());
+        let body = if self.eat_keyword("do") { self.block(&own.temps)? } else { Vec::new() };
         self.end_of_temps()?;
+        self.system.procedures.pop();
         let references = std::mem::take(&mut self.references);
-        self.system.procedures.push(Procedure { name, line, references, temps, inputs, outputs, body });
+        self.system.procedures.push(Procedure { references, body, ..own });
         Ok(())
     }
 

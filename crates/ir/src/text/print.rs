@@ -200,6 +200,9 @@ impl Printer<'_> {
         for temp in &procedure.outputs {
             _ = writeln!(text, "    output {}", code.names[temp.index()]);
         }
+        if procedure.recursion != 0 {
+            _ = writeln!(text, "    recursion {}", procedure.recursion);
+        }
         code.section(&mut text, "do", &procedure.body);
         self.out += &text;
         self.line("}");

@@ -32,9 +32,9 @@ pub struct Deeds {
 }
 
 impl Deeds {
-    /// Do the temporaries take more words?
-    pub fn takes_more_than(&self, words: usize) -> bool {
-        self.words > words
+    /// Is the code nested too deep, or do the temporaries take more words?
+    pub fn exceeds(&self, words: usize) -> bool {
+        self.words > words || self.depth >= DEPTH_LIMIT
     }
 
     fn note(&mut self, callee: Deeds, depth: usize) {
@@ -52,13 +52,23 @@ pub struct Code<'a> {
     locals: Locals<'a>,
     /// Of the procedures that may be called.
     procedures: &'a [Deeds],
+    /// The procedure itself, which may be called as well.
+    own: Option<usize>,
+    /// How deep inside its body it calls itself.
+    own_depth: usize,
     flaws: &'a mut Vec<Flaw>,
     deeds: Deeds,
 }
 
 impl<'a> Code<'a> {
     pub fn new(system: &'a System, locals: Locals<'a>, procedures: &'a [Deeds], flaws: &'a mut Vec<Flaw>) -> Code<'a> {
-        Code { system, locals, procedures, flaws, deeds: Deeds::default() }
+        Code { system, locals, procedures, own: None, own_depth: 0, flaws, deeds: Deeds::default() }
+    }
+
+    /// The code of a procedure, which comes right after those that it may call.
+    pub fn of_procedure(system: &'a System, procedures: &'a [Deeds], flaws: &'a mut Vec<Flaw>) -> Code<'a> {
+        let locals = system.procedures[procedures.len()].locals();
+        Code { own: Some(procedures.len()), ..Code::new(system, locals, procedures, flaws) }
     }
 
     pub fn expression(&mut self, place: &str, expr: &Expr) {
@@ -76,9 +86,12 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// What the statements do that were checked so far, as those of a procedure with so many words of temporaries.
-    pub fn deeds(self, words: usize) -> Deeds {
-        Deeds { words: self.deeds.words + words, ..self.deeds }
+    /// What the statements do that were checked so far, as those of a procedure with so many words of temporaries
+    /// that is inside itself so often.
+    pub fn deeds(self, words: usize, recursion: u32) -> Deeds {
+        let times = recursion as usize;
+        let words = self.deeds.words + words.saturating_mul(times + 1);
+        Deeds { words, depth: self.deeds.depth.saturating_add(self.own_depth.saturating_mul(times)), ..self.deeds }
     }
 
     fn expr(&self, expr: &Expr, depth: usize) -> Result<(), String> {
@@ -168,9 +181,15 @@ impl<'a> Code<'a> {
     }
 
     fn call(&mut self, call: &Call, allowed: Allowed, depth: usize) -> Result<(), String> {
-        let Some(&callee) = self.procedures.get(call.procedure.index()) else {
-            return Err(format!("there is no procedure {} before this", call.procedure.0));
+        let is_own = self.own == Some(call.procedure.index());
+        let callee = match self.procedures.get(call.procedure.index()) {
+            Some(&callee) => callee,
+            None if is_own => Deeds::default(),
+            None => return Err(format!("there is no procedure {} before this", call.procedure.0)),
         };
+        if is_own {
+            self.own_depth = self.own_depth.max(depth);
+        }
         let procedure = &self.system.procedures[call.procedure.index()];
         self.handed_over(&call.references, procedure.references.iter().map(|(_, ty)| ty), depth)?;
         if call.references.iter().any(|place| matches!(place.root, Root::Temp(_))) {

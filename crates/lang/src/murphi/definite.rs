@@ -86,7 +86,12 @@ impl Calls {
         }
         // Callers come after those that they call.
         for (index, procedure) in system.procedures.iter().enumerate().rev().filter(|(index, _)| used[*index]) {
-            note_targets(system, &procedure.body, Some(index), &mut targets);
+            let mut before = None;
+            // One that calls itself hands over what it was handed over.
+            while before.as_ref() != Some(&targets[index]) {
+                before = Some(targets[index].clone());
+                note_targets(system, &procedure.body, Some(index), &mut targets);
+            }
         }
         Calls { summaries, used, targets }
     }

@@ -59,6 +59,8 @@ pub struct Lowerer<'a> {
     procs: Vec<call::Procedure<'a>>,
     /// The procedures being expanded.
     expanding: Vec<usize>,
+    /// Those being made into procedures, with how they are called.
+    making: Vec<(usize, Vec<variant::Pass>)>,
     /// Procedures that stay such, by how they are called.
     variants: HashMap<variant::Key, variant::Variant>,
     /// What the procedures of the system do.
@@ -144,6 +146,7 @@ impl<'a> Lowerer<'a> {
             var_types: Vec::new(),
             procs: Vec::new(),
             expanding: Vec::new(),
+            making: Vec::new(),
             variants: HashMap::new(),
             summaries: Vec::new(),
             orders: HashMap::new(),

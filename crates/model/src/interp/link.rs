@@ -65,13 +65,16 @@ pub(super) struct Call {
 #[derive(Debug)]
 pub(super) struct Routine {
     pub temp_words: usize,
+    /// So often it may be at work inside itself.
+    pub recursion: u32,
     pub body: Vec<Stmt>,
 }
 
 impl Routine {
     pub fn link(system: &System, layout: &Layout, procedure: &ir::Procedure) -> Routine {
         let linker = Linker::new(system, layout, procedure.locals());
-        Routine { temp_words: linker.temp_words(), body: linker.stmts(&procedure.body) }
+        let body = linker.stmts(&procedure.body);
+        Routine { temp_words: linker.temp_words(), recursion: procedure.recursion, body }
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) enum Fault<'a> {
     DivisionByZero,
     OutOfRange { place: &'a str, value: i64, scalar: Scalar },
     LoopLimit(u32),
+    Recursion(u32),
     Stated(&'a str),
 }
 
@@ -51,6 +52,8 @@ pub(super) struct Machine<'a> {
     frame: usize,
     /// The bits of the state that it was handed over by reference.
     references: Vec<u32>,
+    /// The procedure at work, and how often it is inside itself.
+    current: Option<(usize, u32)>,
     /// The message of the first assertion that failed.
     pub failed: Option<&'a str>,
 }
@@ -58,7 +61,8 @@ pub(super) struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub fn new(state: &[u32], procedures: &'a [Routine]) -> Machine<'a> {
         let (temps, references) = (Vec::new(), Vec::new());
-        Machine { procedures, state: state.to_vec(), temps, frame: 0, references, failed: None }
+        let current = None;
+        Machine { procedures, state: state.to_vec(), temps, frame: 0, references, current, failed: None }
     }
 
     /// Forgets the temporaries and failures of an earlier instance.
@@ -66,6 +70,7 @@ impl<'a> Machine<'a> {
         self.temps.clear();
         self.temps.resize(temp_words, 0);
         self.frame = 0;
+        self.current = None;
         self.failed = None;
     }
 
@@ -134,6 +139,10 @@ impl<'a> Machine<'a> {
     /// If the procedure stops early, so does the command, and nobody looks at temporaries again.
     fn call(&mut self, call: &'a Call) -> Result<(), Stop<'a>> {
         let routine = &self.procedures[call.procedure];
+        let inside = match self.current {
+            Some((current, inside)) if current == call.procedure => inside + 1,
+            _ => 0,
+        };
         let references = call.references.iter().map(|place| self.first_bit(place)).collect::<Result<Vec<u32>, _>>()?;
         let (caller, callee) = (self.frame, self.temps.len());
         self.temps.resize(callee + routine.temp_words, 0);
@@ -141,10 +150,15 @@ impl<'a> Machine<'a> {
             let (source, target) = (self.first_bit(own)?, callee as u32 * 32 + input.bit);
             self.copy_bits((Memory::Temps, target), (own.memory, source), own.bits);
         }
+        if inside > routine.recursion {
+            return Err(Fault::Recursion(routine.recursion).into());
+        }
         self.frame = callee;
+        let current = self.current.replace((call.procedure, inside));
         let outer = std::mem::replace(&mut self.references, references);
         self.run(&routine.body)?;
         self.references = outer;
+        self.current = current;
         self.frame = caller;
         for (own, output) in &call.outputs {
             let (source, target) = (callee as u32 * 32 + output.bit, self.first_bit(own)?);

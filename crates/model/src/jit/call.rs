@@ -2,7 +2,8 @@
 //!
 //! A procedure gets the state that it works on, then where each reference lies in it, then its inputs, and gives a
 //! status and its first output. A scalar travels as its value, what else fits a word as its bits, and more than that
-//! as an address. Further outputs (and large ones) go through memory of the caller.
+//! as an address. Further outputs (and large ones) go through memory of the caller. One that may call itself is told
+//! how often it is inside itself.
 
 use std::collections::HashMap;
 
@@ -50,7 +51,10 @@ impl Procedures {
         }
         // Callers come after those that they call.
         for (index, procedure) in system.procedures.iter().enumerate().rev() {
-            if found.used[index] {
+            let mut before = None;
+            // One that calls itself hands over what it was handed over.
+            while found.used[index] && before != Some(found.shifts[index].clone()) {
+                before = Some(found.shifts[index].clone());
                 found.add(&procedure.body, procedure.locals(), Some(index));
             }
         }
@@ -124,7 +128,8 @@ fn outputs_in_memory(procedure: &Procedure) -> (usize, Layout, Vec<(String, Type
 /// The parameters and results of a procedure's function.
 pub(super) fn sign(signature: &mut Signature, procedure: &Procedure) {
     let (_, _, rest) = outputs_in_memory(procedure);
-    let count = 1 + procedure.references.len() + procedure.inputs + !rest.is_empty() as usize;
+    let inside = (procedure.recursion > 0) as usize;
+    let count = 1 + procedure.references.len() + procedure.inputs + !rest.is_empty() as usize + inside;
     signature.params.resize(count, AbiParam::new(types::I64));
     signature.returns.resize(2, AbiParam::new(types::I64));
 }
@@ -147,6 +152,7 @@ impl<'a> Emitter<'a, '_> {
         let code: [&[Stmt]; 2] = [&[], &procedure.body];
         let frame = Frame { locals: procedure.locals(), inputs: procedure.inputs, code, expr: &Expr::TRUE };
         self.open_scope(frame, fault, discard);
+        self.scope.own = Some(number);
         let mut params = params[1..].iter().copied();
         for &shift in &self.procedures.shifts[number] {
             let value = params.next().expect("a parameter for each reference");
@@ -156,7 +162,9 @@ impl<'a> Emitter<'a, '_> {
             let value = params.next().expect("a parameter for each input");
             self.set_input(temp, value);
         }
-        let results = params.next();
+        let (_, _, in_memory) = outputs_in_memory(procedure);
+        let results = if in_memory.is_empty() { None } else { params.next() };
+        self.scope.inside = params.next().map(|inside| (number, inside));
         let known = Known::all_written(self.layout.words());
         self.scope.body = Some(Body { out: self.source, known });
         if self.procedures.summaries[number].asserts {
@@ -252,6 +260,8 @@ impl<'a> Emitter<'a, '_> {
             self.b.ins().stack_addr(types::I64, slot, 0)
         });
         arguments.extend(results);
+        let inside = self.inside(number);
+        arguments.extend(inside);
         let function = self.imports[&call.procedure];
         let made = self.b.ins().call(function, &arguments);
         let returned = self.b.inst_results(made).to_vec();
@@ -283,6 +293,24 @@ impl<'a> Emitter<'a, '_> {
                 Some(scalar) => self.store_scalar(&to, Val { value, range: Range::of_field(&scalar) }),
                 None => self.store_raw(&to, Val { value, range: Range::of_bits(to.bits, false) }),
             }
+        }
+    }
+
+    /// How often a procedure that is to be called will be inside itself, if it asks; too often is a fault.
+    fn inside(&mut self, number: usize) -> Option<Value> {
+        let limit = self.system.procedures[number].recursion;
+        match self.scope.inside {
+            Some((own, inside)) if own == number => {
+                let allowed = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, inside, limit as i64);
+                self.fault_unless(allowed);
+                Some(self.b.ins().iadd_imm_s(inside, 1))
+            }
+            _ if self.scope.own == Some(number) => {
+                let never = self.b.ins().iconst(types::I8, 0);
+                self.fault_unless(never);
+                None
+            }
+            _ => (limit > 0).then(|| self.constant(0).value),
         }
     }
 

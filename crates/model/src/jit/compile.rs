@@ -34,7 +34,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 40_000 };
+    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 4_000_000 };
 }
 
 /// So many functions are translated at once; more would only take memory.

@@ -58,6 +58,9 @@ pub(super) struct Reference {
 pub(super) struct Scope<'a> {
     pub locals: Locals<'a>,
     pub references: Vec<Reference>,
+    /// The procedure, if it is one, and how often it is inside itself, if it counts.
+    pub own: Option<usize>,
+    pub inside: Option<(usize, Value)>,
     pub layout: Layout,
     pub homes: Vec<Home>,
     pub slot: Option<StackSlot>,
@@ -331,6 +334,8 @@ impl Scope<'_> {
         Scope {
             locals: Locals::temps(&[]),
             references: Vec::new(),
+            own: None,
+            inside: None,
             layout: Layout::of_temps(&[]),
             homes: Vec::new(),
             slot: None,

@@ -13,10 +13,8 @@ use crate::murphi::ast::{Decl, Expr, Formal, Name, Proc, Stmt, StmtKind};
 use crate::murphi::types::TypeId;
 use plimsoll_ir::Stmt as IrStmt;
 
-/// How deep recursion may go.
-const RECURSION_LIMIT: usize = 64;
-/// The same where calls are expanded.
-const EXPANDED_RECURSION_LIMIT: usize = 8;
+/// How often a procedure may be expanded inside itself, or be called inside itself in yet another way.
+const RECURSION_LIMIT: usize = 8;
 /// From so many statements on, even a start state calls procedures.
 const MANY_STATEMENTS: usize = 100_000;
 /// Statements one command may need.
@@ -87,7 +85,14 @@ impl<'a> Lowerer<'a> {
             self.procs[number].recursive |= self.expanding.contains(&number);
             return Ok(self.dummy_result(number));
         }
-        let limit = if self.apart { EXPANDED_RECURSION_LIMIT } else { RECURSION_LIMIT };
+        let recursive = self.procs[number].recursive;
+        let passes = if self.apart { None } else { self.passes(&proc.formals, &parameters) };
+        if let (true, Some(passes)) = (recursive, &passes)
+            && self.making.last().is_some_and(|(other, own)| (*other, own) == (number, passes))
+        {
+            return self.call_itself(number, passes, parameters, name.span);
+        }
+        let limit = RECURSION_LIMIT;
         if self.expanding.iter().filter(|&&other| other == number).count() >= limit {
             let message = format!(
                 "line {}: `{}` calls itself more than {limit} deep, which is the limit here",
@@ -98,9 +103,8 @@ impl<'a> Lowerer<'a> {
             return Ok(self.dummy_result(number));
         }
         // A start state runs once, and more is known about its variables where everything is in one place.
-        let recursive = self.procs[number].recursive;
-        let expanded = self.apart || self.starting && !recursive && self.code.made < MANY_STATEMENTS;
-        if let (false, Some(passes)) = (expanded, self.passes(&proc.formals, &parameters)) {
+        let expanded = self.starting && !recursive && self.code.made < MANY_STATEMENTS;
+        if let (false, Some(passes)) = (expanded, passes) {
             let (variant, passes) = self.variant(number, passes)?;
             if recursive || variant.size > self.options.expanded.unwrap_or(EXPANDED) {
                 return self.call_variant(number, &variant, &passes, parameters, name.span);

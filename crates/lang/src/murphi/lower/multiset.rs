@@ -173,6 +173,7 @@ impl<'a> Lowerer<'a> {
             temps: inner.temps,
             inputs: 0,
             outputs: Vec::new(),
+            recursion: 0,
             body: inner.out,
         });
         self.orders.insert(var, made);

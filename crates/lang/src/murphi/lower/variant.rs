@@ -11,8 +11,8 @@ use super::value::Spot;
 use super::{Lowered, Lowerer};
 use crate::Span;
 use crate::murphi::ast::Formal;
-use plimsoll_ir::procedures::summary;
-use plimsoll_ir::{Call, Place, ProcedureId, ReferenceId, Root, Stmt};
+use plimsoll_ir::procedures::{Summary, summary};
+use plimsoll_ir::{Call, Place, ProcedureId, ReferenceId, Root, Stmt, VarId};
 use std::collections::BTreeSet;
 
 /// How a parameter is passed.
@@ -51,6 +51,30 @@ pub(super) struct Variant {
 
 /// Beyond so many variants of a procedure, what is defined and what may not be is passed in one way.
 const FEW_VARIANTS: usize = 3;
+
+/// How deep a procedure may be inside itself, if it is not nested too deep.
+const MOST_RECURSION: u32 = 64;
+const MOST_NESTED: u32 = 640;
+/// Stands for the procedure that is being made.
+const ITSELF: ProcedureId = ProcedureId(u32::MAX);
+
+/// Gives calls to the procedure itself its number, and finds how deep inside they are.
+fn name_itself(stmts: &mut [Stmt], id: ProcedureId, depth: u32, deepest: &mut u32) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                name_itself(then, id, depth + 1, deepest);
+                name_itself(otherwise, id, depth + 1, deepest);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => name_itself(body, id, depth + 1, deepest),
+            Stmt::Call(call) if call.procedure == ITSELF => {
+                call.procedure = id;
+                *deepest = depth.max(*deepest);
+            }
+            _ => {}
+        }
+    }
+}
 
 impl<'a> Lowerer<'a> {
     /// How parameters can be passed; nothing if the callee could tell a copy from what was copied.
@@ -96,7 +120,9 @@ impl<'a> Lowerer<'a> {
 
     fn make_variant(&mut self, number: usize, passes: &[Pass]) -> Lowered<Variant> {
         let outer = std::mem::replace(&mut self.code, Code::new());
+        self.making.push((number, passes.to_vec()));
         let made = self.translate(number, passes);
+        self.making.pop();
         let inner = std::mem::replace(&mut self.code, outer);
         self.made += inner.made;
         let mut procedure = made?;
@@ -108,10 +134,16 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Adds a procedure that is complete.
-    pub(super) fn add_procedure(&mut self, procedure: plimsoll_ir::Procedure) -> ProcedureId {
+    pub(super) fn add_procedure(&mut self, mut procedure: plimsoll_ir::Procedure) -> ProcedureId {
+        let id = ProcedureId(self.system.procedures.len() as u32);
+        let mut depth = 0;
+        name_itself(&mut procedure.body, id, 1, &mut depth);
+        if depth > 0 {
+            procedure.recursion = MOST_RECURSION.min(MOST_NESTED / depth);
+        }
         self.summaries.push(summary(&procedure, &self.summaries));
         self.system.procedures.push(procedure);
-        ProcedureId(self.system.procedures.len() as u32 - 1)
+        id
     }
 
     /// Translates the body into the code at hand, which is empty.
@@ -143,7 +175,21 @@ impl<'a> Lowerer<'a> {
         }
         let (name, line) = (proc.name.text.clone(), self.line(proc.name.span));
         let (temps, body) = (Vec::new(), Vec::new());
-        Ok(plimsoll_ir::Procedure { name, line, references, temps, inputs, outputs, body })
+        Ok(plimsoll_ir::Procedure { name, line, references, temps, inputs, outputs, recursion: 0, body })
+    }
+
+    /// Calls the variant that is being made. Nobody knows yet what it changes.
+    pub(super) fn call_itself(
+        &mut self,
+        number: usize,
+        passes: &[Pass],
+        parameters: Vec<Entry>,
+        span: Span,
+    ) -> Lowered<Option<Spot>> {
+        let references = passes.iter().filter(|pass| **pass == Pass::Reference).count() as u32;
+        let touched_references = (0..references).collect();
+        let unknown = Variant { id: ITSELF, size: 0, touched: BTreeSet::new(), touched_references };
+        self.call_variant(number, &unknown, passes, parameters, span)
     }
 
     /// Calls a variant and returns the place of its result, if it has one.
@@ -191,7 +237,11 @@ impl<'a> Lowerer<'a> {
 
     /// Emits a call and forgets what it may change.
     pub(super) fn emit_call(&mut self, call: Call) {
-        let done = self.summaries[call.procedure.index()].clone();
+        let all = || (0..self.system.vars.len() as u32).map(VarId).collect();
+        let done = match call.procedure {
+            ITSELF => Summary { writes: all(), ..Summary::default() },
+            procedure => self.summaries[procedure.index()].clone(),
+        };
         for var in done.writes {
             self.code.written(&var.into());
         }
