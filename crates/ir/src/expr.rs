@@ -122,6 +122,9 @@ pub enum Stmt {
     },
     /// Sets every bit of the place to zero.
     Reset(Place),
+    /// Puts the elements of an array into decreasing order: by the value of their last scalar, then by the one
+    /// before it, and so on.
+    Sort(Place),
     If {
         condition: Expr,
         then: Vec<Stmt>,

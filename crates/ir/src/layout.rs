@@ -214,8 +214,15 @@ fn extent(ty: &Type) -> Extent {
     }
 }
 
-/// Distance between array elements: a power of two up to 32, or whole words.
-fn pitch(element: &Type) -> u32 {
+/// Every scalar of a type that starts at bit zero, in order.
+pub fn scalars(ty: &Type) -> impl Iterator<Item = (Slot, Scalar)> {
+    let mut out = Vec::new();
+    walk(ty, 0, String::new(), &mut out);
+    out.into_iter().map(|(_, slot, scalar)| (slot, scalar))
+}
+
+/// Distance in bits between array elements: a power of two up to 32, or whole words.
+pub fn pitch(element: &Type) -> u32 {
     let bits = extent(element).bits;
     if bits <= 32 { bits.max(1).next_power_of_two() } else { bits }
 }

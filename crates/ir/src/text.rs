@@ -53,6 +53,7 @@ const KEYWORDS: &[&str] = &[
     "reference",
     "reset",
     "select",
+    "sort",
     "start",
     "stuck",
     "stuttering",

@@ -43,6 +43,10 @@ pub fn stmt_places<'a>(stmts: &'a [Stmt], visit: &mut impl FnMut(Touch, &'a Plac
                 place_touched(Touch::Write, to, visit);
             }
             Stmt::Reset(place) => place_touched(Touch::Write, place, visit),
+            Stmt::Sort(place) => {
+                place_touched(Touch::Read, place, visit);
+                visit(Touch::Write, place);
+            }
             Stmt::If { condition, then, otherwise } => {
                 expr_places(condition, visit);
                 stmt_places(then, visit);
@@ -115,7 +119,7 @@ pub fn change_stmt_places(stmts: &mut [Stmt], change: &mut impl FnMut(&mut Place
                 change_place(from, change);
                 change_place(to, change);
             }
-            Stmt::Reset(place) => change_place(place, change),
+            Stmt::Reset(place) | Stmt::Sort(place) => change_place(place, change),
             Stmt::If { condition, then, otherwise } => {
                 change_expr_places(condition, change);
                 change_stmt_places(then, change);

@@ -43,6 +43,7 @@ fn of_stmts(stmts: &[Stmt]) -> usize {
         Stmt::Assign { to, value, .. } => of_place(to) + of_expr(value),
         Stmt::Copy { to, from } => of_place(to) + of_place(from),
         Stmt::Reset(place) => of_place(place),
+        Stmt::Sort(place) => 20 + of_place(place),
         Stmt::If { condition, then, otherwise } => of_expr(condition) + of_stmts(then) + of_stmts(otherwise),
         Stmt::Block(body) | Stmt::Loop { body, .. } => of_stmts(body),
         Stmt::Assert { condition, .. } => of_expr(condition),

@@ -202,6 +202,8 @@ impl<'a> Flow<'a> {
                 }
                 self.settle(place, ty.as_scalar().map(|_| Interval::point(0)));
             }
+            // Its leaves hold what they held.
+            Stmt::Sort(place) => self.settle(place, None),
             Stmt::If { condition, then, otherwise } => return self.branch(condition, then, otherwise),
             Stmt::Block(body) => {
                 let mark = self.facts.mark();

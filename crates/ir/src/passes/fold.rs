@@ -94,7 +94,7 @@ impl Scope<'_> {
                 self.place(to);
                 self.place(from);
             }
-            Stmt::Reset(place) => self.place(place),
+            Stmt::Reset(place) | Stmt::Sort(place) => self.place(place),
             Stmt::If { condition, then, otherwise } => {
                 self.condition(condition);
                 self.stmts(then);

@@ -141,6 +141,10 @@ impl Walk<'_> {
                     self.written(to, context);
                 }
                 Stmt::Reset(to) => self.written(to, context),
+                Stmt::Sort(place) => {
+                    self.read(place, false, context);
+                    self.written(place, context);
+                }
                 Stmt::If { condition, then, otherwise } => {
                     self.expr(condition, true, context);
                     self.stmts(then, self.stands(condition).or(context));

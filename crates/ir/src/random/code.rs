@@ -276,7 +276,10 @@ impl<'a> Code<'a> {
         match self.draw.below(20) {
             0..9 => self.assign(inner).into_iter().collect(),
             9..11 => self.copy(inner).into_iter().collect(),
-            11 => self.reset(inner).into_iter().collect(),
+            11 => match self.draw.chance(40) {
+                true => self.sort(inner).into_iter().collect(),
+                false => self.reset(inner).into_iter().collect(),
+            },
             19 => self.call(inner).into_iter().collect(),
             12..15 if depth > 0 => {
                 let condition = self.expr(inner);
@@ -358,6 +361,11 @@ impl<'a> Code<'a> {
     fn reset(&mut self, depth: u32) -> Option<Stmt> {
         let spot = self.spot(|spot| spot.writable)?;
         Some(Stmt::Reset(self.place(&spot, depth)))
+    }
+
+    fn sort(&mut self, depth: u32) -> Option<Stmt> {
+        let spot = self.spot(|spot| spot.writable && matches!(spot.ty, Type::Array { .. }))?;
+        Some(Stmt::Sort(self.place(&spot, depth)))
     }
 
     fn block(&mut self, depth: u32, exits: u32) -> Stmt {

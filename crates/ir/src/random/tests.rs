@@ -17,7 +17,7 @@ fn every_construct_turns_up() {
     let systems: Vec<System> = (0..300).map(|seed| random_system(seed, Size::MEDIUM)).collect();
     let text = format!("{systems:?}");
     let names = "Neg Not BitNot Add Sub Mul Div Rem BitAnd BitOr BitXor Shl Shr Eq Ne Lt Le Gt Ge And Or Const( Read( \
-        Unary( Binary( Select( Wrap{ Var( Temp( Reference( Call( Field( Index( Assign{ Copy{ Reset( If{ Block( Loop{ Break(0) Break(1) \
+        Unary( Binary( Select( Wrap{ Var( Temp( Reference( Call( Field( Index( Assign{ Copy{ Reset( Sort( If{ Block( Loop{ Break(0) Break(1) \
         Assert{ Fault( Discard Trap Control Receive Send Invariant Goal Never Stuck{accepted:None \
         Stuck{accepted:Some Stuttering Vanish Absorb exclusive:Some Record( Array{ names:Some";
     let text = text.replace(' ', "");

@@ -77,6 +77,8 @@ impl Parser {
     fn simple(&mut self, temps: &Temps, depth: usize) -> Result<Stmt> {
         Ok(if self.eat_keyword("reset") {
             Stmt::Reset(self.place(temps, depth + 1)?)
+        } else if self.eat_keyword("sort") {
+            Stmt::Sort(self.place(temps, depth + 1)?)
         } else if self.eat_keyword("break") {
             Stmt::Break(self.number()?)
         } else if self.eat_keyword("assert") {

@@ -323,6 +323,7 @@ impl CodePrinter<'_> {
             }
             Stmt::Copy { to, from } => format!("{} <- {}", self.place(to), self.place(from)),
             Stmt::Reset(place) => format!("reset {}", self.place(place)),
+            Stmt::Sort(place) => format!("sort {}", self.place(place)),
             Stmt::Break(level) => format!("break {level}"),
             Stmt::Assert { condition, message } => format!("assert {} {}", self.expr(condition), quoted(message)),
             Stmt::Fault(message) => format!("fault {}", quoted(message)),

@@ -240,6 +240,13 @@ impl<'a> Code<'a> {
                 self.written(place, allowed)?;
                 self.place(place, inner).map(|_| ())
             }
+            Stmt::Sort(place) => {
+                self.written(place, allowed)?;
+                match self.place(place, inner)? {
+                    Type::Array { .. } => Ok(()),
+                    _ => Err("sorting what is no array".into()),
+                }
+            }
             Stmt::If { condition, then, otherwise } => {
                 all(then, exits)?;
                 all(otherwise, exits)?;

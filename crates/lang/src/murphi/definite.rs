@@ -272,6 +272,7 @@ impl<'a> Walk<'a> {
             }
             Stmt::Copy { to, from } => self.copy(to, from, &mut facts),
             Stmt::Reset(place) => self.store(place, &vec![false; self.type_of(place).scalar_count()], &mut facts),
+            Stmt::Sort(place) => self.sort(place, &mut facts),
             Stmt::If { then, otherwise, .. } => {
                 let one = self.run(then, facts.clone());
                 let other = self.run(otherwise, facts);
@@ -311,7 +312,7 @@ impl<'a> Walk<'a> {
     fn forget(&mut self, body: &[Stmt], facts: &mut Facts) {
         for stmt in body {
             match stmt {
-                Stmt::Copy { to, .. } | Stmt::Reset(to) => self.forget_place(to, facts),
+                Stmt::Copy { to, .. } | Stmt::Reset(to) | Stmt::Sort(to) => self.forget_place(to, facts),
                 Stmt::Call(call) => {
                     self.called(call, facts);
                     call.outputs.iter().for_each(|to| self.forget_place(to, facts));
@@ -323,6 +324,22 @@ impl<'a> Walk<'a> {
                 Stmt::Block(body) | Stmt::Loop { body, .. } => self.forget(body, facts),
                 _ => {}
             }
+        }
+    }
+
+    /// Elements change places: each family is as defined as the least of its scalars.
+    fn sort(&self, place: &Place, facts: &mut Facts) {
+        let (Some((first, count)), Some((root, ty))) = (self.reach(place), self.root(place)) else {
+            return self.forget_place(place, facts);
+        };
+        let mut families = Vec::new();
+        list_families(ty, 0, &mut families);
+        let families = &families[first - self.firsts[root]..][..count];
+        let scalars = &mut facts[first..first + count];
+        let undefined: BTreeSet<usize> =
+            families.iter().zip(&*scalars).filter(|(_, fact)| !**fact).map(|(family, _)| *family).collect();
+        for (family, fact) in families.iter().zip(scalars) {
+            *fact &= !undefined.contains(family);
         }
     }
 

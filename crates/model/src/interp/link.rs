@@ -2,7 +2,8 @@
 //!
 //! The linked trees mirror those of the intermediate representation node by node; only places differ.
 
-use plimsoll_ir::{self as ir, BinOp, Layout, Locals, Narrow, Root, Scalar, Stride, System, Type, UnOp};
+use plimsoll_ir::layout;
+use plimsoll_ir::{self as ir, BinOp, Layout, Locals, Narrow, Root, Scalar, Slot, Stride, System, Type, UnOp};
 
 /// What a place lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub(super) enum Stmt {
     Assign { to: Place, value: Expr, narrow: Narrow },
     Copy { to: Place, from: Place },
     Reset(Place),
+    Sort(Sort),
     If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
     Block(Vec<Stmt>),
     Loop { limit: u32, body: Vec<Stmt> },
@@ -50,6 +52,17 @@ pub(super) enum Stmt {
     Call(Call),
     Fault(String),
     Discard,
+}
+
+/// An array to be sorted.
+#[derive(Debug)]
+pub(super) struct Sort {
+    pub array: Place,
+    /// Where the elements lie, and how many bits each has.
+    pub stride: Stride,
+    pub bits: u32,
+    /// The bits of each scalar of an element, the last one first.
+    pub scalars: Vec<(Slot, Scalar)>,
 }
 
 /// A call, with the places of the caller and those of the procedure side by side.
@@ -136,6 +149,7 @@ impl<'a> Linker<'a> {
             }
             ir::Stmt::Copy { to, from } => Stmt::Copy { to: self.place(to), from: self.place(from) },
             ir::Stmt::Reset(place) => Stmt::Reset(self.place(place)),
+            ir::Stmt::Sort(place) => Stmt::Sort(self.sort(place)),
             ir::Stmt::If { condition, then, otherwise } => {
                 Stmt::If { condition: self.expr(condition), then: self.stmts(then), otherwise: self.stmts(otherwise) }
             }
@@ -149,6 +163,16 @@ impl<'a> Linker<'a> {
             ir::Stmt::Fault(message) => Stmt::Fault(message.clone()),
             ir::Stmt::Discard => Stmt::Discard,
         }
+    }
+
+    fn sort(&self, place: &ir::Place) -> Sort {
+        let Type::Array { element, len } = self.system.type_of(self.locals, place) else {
+            unreachable!("verified: only arrays are sorted")
+        };
+        let mut scalars: Vec<_> = layout::scalars(element).collect();
+        scalars.reverse();
+        let stride = Stride { len: *len, bits: layout::pitch(element) };
+        Sort { array: self.place(place), stride, bits: layout::size_bits(element), scalars }
     }
 
     fn call(&self, call: &ir::Call) -> Call {

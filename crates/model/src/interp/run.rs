@@ -7,7 +7,7 @@
 use plimsoll_ir::expr::wrap;
 use plimsoll_ir::{BinOp, Narrow, Scalar, Slot};
 
-use super::link::{Call, Expr, Memory, Place, Routine, Stmt};
+use super::link::{Call, Expr, Memory, Place, Routine, Sort, Stmt};
 
 /// Why a command went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +117,7 @@ impl<'a> Machine<'a> {
             Stmt::Assign { to, value, narrow } => self.assign(to, self.eval(value)?, *narrow)?,
             Stmt::Copy { to, from } => self.copy(to, from)?,
             Stmt::Reset(place) => self.reset(place)?,
+            Stmt::Sort(sort) => self.sort(sort)?,
             Stmt::If { condition, then, otherwise } => {
                 let branch = if self.truth(condition)? { then } else { otherwise };
                 return self.run(branch);
@@ -214,6 +215,46 @@ impl<'a> Machine<'a> {
             memory[(bit / 32) as usize..][..(place.bits / 32) as usize].fill(0);
         }
         Ok(())
+    }
+
+    /// By insertion; what is equal stays in order.
+    fn sort(&mut self, sort: &'a Sort) -> Result<(), Stop<'a>> {
+        let (first, memory, bits) = (self.first_bit(&sort.array)?, sort.array.memory, sort.bits);
+        let start = |index: u32| first + index * sort.stride.bits;
+        for next in 1..sort.stride.len {
+            let mut at = next;
+            while at > 0 && self.is_greater(memory, &sort.scalars, (start(at), start(at - 1))) {
+                let held = self.words_at(memory, start(at), bits);
+                self.copy_bits((memory, start(at)), (memory, start(at - 1)), bits);
+                self.put_words(memory, start(at - 1), bits, &held);
+                at -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Is the element at one bit greater than that at the other?
+    fn is_greater(&self, memory: Memory, scalars: &[(Slot, Scalar)], (one, other): (u32, u32)) -> bool {
+        let value = |start: u32, (part, scalar): &(Slot, Scalar)| {
+            let bit = start + part.word * 32 + part.shift;
+            scalar.decode(slot(bit, part.bits).load(self.memory(memory)))
+        };
+        let values = |start: u32| scalars.iter().map(move |part| value(start, part));
+        values(one).gt(values(other))
+    }
+
+    fn words_at(&self, memory: Memory, start: u32, bits: u32) -> Vec<u32> {
+        match bits {
+            ..=32 => vec![slot(start, bits).load(self.memory(memory))],
+            _ => self.memory(memory)[(start / 32) as usize..][..(bits / 32) as usize].to_vec(),
+        }
+    }
+
+    fn put_words(&mut self, memory: Memory, start: u32, bits: u32, words: &[u32]) {
+        match bits {
+            ..=32 => slot(start, bits).store(self.memory_mut(memory), words[0]),
+            _ => self.memory_mut(memory)[(start / 32) as usize..][..words.len()].copy_from_slice(words),
+        }
     }
 
     fn read(&self, place: &'a Place) -> Result<i64, Stop<'a>> {

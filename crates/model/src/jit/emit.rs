@@ -284,9 +284,10 @@ impl Frame<'_> {
         };
         self.code.iter().for_each(|stmts| stmt_places(stmts, &mut |_, place| look(place)));
         expr_places(self.expr, &mut |_, place| look(place));
-        let mut copied = |place: &Place| {
+        let mut copied = |place: &Place, sorted: bool| {
             if let Root::Temp(temp) = place.root {
                 found[temp.index()].copied = true;
+                found[temp.index()].indexed |= sorted;
             }
         };
         self.code.iter().for_each(|stmts| each_copied(stmts, &mut copied));
@@ -307,12 +308,13 @@ fn is_indexed(mut ty: &Type, path: &[PathAccess]) -> bool {
     })
 }
 
-/// Calls `visit` for every place that gets a copy.
-fn each_copied(stmts: &[Stmt], visit: &mut impl FnMut(&Place)) {
+/// Calls `visit` for every place that gets a copy or is sorted, and says which.
+fn each_copied(stmts: &[Stmt], visit: &mut impl FnMut(&Place, bool)) {
     for stmt in stmts {
         match stmt {
-            Stmt::Copy { to, .. } => visit(to),
-            Stmt::Call(call) => call.outputs.iter().for_each(&mut *visit),
+            Stmt::Copy { to, .. } => visit(to, false),
+            Stmt::Sort(place) => visit(place, true),
+            Stmt::Call(call) => call.outputs.iter().for_each(|place| visit(place, false)),
             Stmt::If { then, otherwise, .. } => {
                 each_copied(then, visit);
                 each_copied(otherwise, visit);

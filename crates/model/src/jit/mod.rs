@@ -12,6 +12,7 @@ mod expr;
 mod known;
 mod place;
 mod range;
+mod sort;
 mod stmt;
 mod turns;
 

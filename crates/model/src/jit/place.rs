@@ -15,6 +15,7 @@ use super::emit::{Emitter, Home, Reference, Val};
 use super::range::Range;
 
 /// A place whose indices have been evaluated and checked.
+#[derive(Clone)]
 pub(super) struct Located {
     root: Root,
     /// First bit, constant indices included.

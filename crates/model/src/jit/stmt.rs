@@ -39,6 +39,10 @@ impl Emitter<'_, '_> {
                 self.reset(place);
                 true
             }
+            Stmt::Sort(place) => {
+                self.sort(place);
+                true
+            }
             Stmt::If { condition, then, otherwise } => self.branches(condition, then, otherwise),
             Stmt::Block(body) => self.block(body),
             Stmt::Loop { limit, body } => self.repeat(*limit, body),
@@ -186,7 +190,7 @@ fn meet(one: Option<Known>, other: Option<Known>) -> Option<Known> {
 pub(super) fn each_written<'s>(stmts: &'s [Stmt], visit: &mut impl FnMut(&'s Place)) {
     for stmt in stmts {
         match stmt {
-            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) => visit(to),
+            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) | Stmt::Sort(to) => visit(to),
             Stmt::If { then, otherwise, .. } => {
                 each_written(then, visit);
                 each_written(otherwise, visit);

@@ -84,7 +84,9 @@ impl Code {
 
     pub fn emit(&mut self, stmt: Stmt) {
         match &stmt {
-            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) => self.written(&to.clone()),
+            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) | Stmt::Sort(to) => {
+                self.written(&to.clone())
+            }
             Stmt::Call(call) => call.outputs.clone().iter().for_each(|to| self.written(to)),
             _ => {}
         }
@@ -200,7 +202,7 @@ pub fn size(stmts: &[Stmt]) -> usize {
     let of = |stmt: &Stmt| match stmt {
         Stmt::Assign { to, value, .. } => 1 + value::place_size(to) + value::size(value),
         Stmt::Copy { to, from } => 1 + value::place_size(to) + value::place_size(from),
-        Stmt::Reset(place) => 1 + value::place_size(place),
+        Stmt::Reset(place) | Stmt::Sort(place) => 1 + value::place_size(place),
         Stmt::If { condition, then, otherwise } => 1 + value::size(condition) + size(then) + size(otherwise),
         Stmt::Block(body) | Stmt::Loop { body, .. } => 1 + size(body),
         Stmt::Assert { condition, .. } => 1 + value::size(condition),
