@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, Variable};
 use plimsoll_ir::layout::size_bits;
 use plimsoll_ir::walk::{expr_places, stmt_places};
-use plimsoll_ir::{Access as PathAccess, Expr, Layout, Locals, Place, Root, Stmt, System, Type};
+use plimsoll_ir::{Access as PathAccess, Choice, Expr, Layout, Locals, Place, Root, Stmt, System, Type};
 
 use super::call::{Imports, Procedures};
 use super::known::Known;
@@ -153,6 +153,19 @@ impl<'a, 'f> Emitter<'a, 'f> {
         });
         self.scope = Scope { locals, layout, homes, slot, ..Scope::empty(fault) };
         self.scope.discard = discard;
+        self.zero_memory_temps();
+    }
+
+    /// Makes all temporaries zero again but those that hold choices, for another instance.
+    pub fn clear_temps(&mut self, choices: &[Choice]) {
+        for temp in 0..self.scope.homes.len() {
+            if let Home::Register(variable, _) | Home::Packed(variable) = self.scope.homes[temp]
+                && choices.iter().all(|choice| choice.temp.index() != temp)
+            {
+                let zero = self.constant(0);
+                self.b.def_var(variable, zero.value);
+            }
+        }
         self.zero_memory_temps();
     }
 

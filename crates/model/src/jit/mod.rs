@@ -9,6 +9,7 @@ mod command;
 mod compile;
 mod emit;
 mod expr;
+mod filters;
 mod known;
 mod place;
 mod range;
