@@ -595,8 +595,14 @@ fn sorting_puts_the_greatest_last_scalar_first() {
     assert_eq!(sorted("[6] 0..1", "0, 1, 0, 0, 1, 1"), "1 1 1 0 0 0");
     assert_eq!(sorted("[3] { f: 0..9, g: 0..3 }", "9, 1, 3, 2, 8, 1"), "3 2 9 1 8 1");
     assert_eq!(sorted("[3] { f: 0..3, g: 0..255 }", "1, 7, 2, 7, 0, 9"), "0 9 2 7 1 7", "with a gap");
-    assert_eq!(sorted("[3] { f: 0..3, g: [3] -32768..32767 }", "1, 5, -6, 7, 2, 5, 4, 7, 3, 9, 9, -9"), "2 5 4 7 1 5 -6 7 3 9 9 -9");
-    assert_eq!(sorted("[40] 0..1", &["0"; 39].join(", ").replacen("0", "1", 1).replace("1", "0, 1")).matches('1').count(), 1);
+    assert_eq!(
+        sorted("[3] { f: 0..3, g: [3] -32768..32767 }", "1, 5, -6, 7, 2, 5, 4, 7, 3, 9, 9, -9"),
+        "2 5 4 7 1 5 -6 7 3 9 9 -9"
+    );
+    assert_eq!(
+        sorted("[40] 0..1", &["0"; 39].join(", ").replacen("0", "1", 1).replace("1", "0, 1")).matches('1').count(),
+        1
+    );
 }
 
 #[test]
@@ -605,15 +611,7 @@ fn a_switch_takes_the_first_case_that_asks_for_the_value() {
         command "c" { temp n: -3..9 choose n in -2..5 do { block {
             if n == -2 { x := 1; break 0; } if (n == 1) || (n == 3) { x := 2; break 0; } if n == 3 { x := 3; break 0; }
             if n == 4 { fault "f"; } if n == 5 { discard; } x := -5; } y := x + 6; } }"#;
-    let wanted = entries(&[
-        ("1 7", 0),
-        ("-5 1", 1),
-        ("-5 1", 2),
-        ("2 8", 3),
-        ("-5 1", 4),
-        ("2 8", 5),
-        ("", 6 | FAULT),
-    ]);
+    let wanted = entries(&[("1 7", 0), ("-5 1", 1), ("-5 1", 2), ("2 8", 3), ("-5 1", 4), ("2 8", 5), ("", 6 | FAULT)]);
     assert_eq!(of_text(text), wanted);
 }
 
