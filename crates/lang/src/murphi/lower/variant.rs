@@ -138,9 +138,7 @@ impl<'a> Lowerer<'a> {
         let id = ProcedureId(self.system.procedures.len() as u32);
         let mut depth = 0;
         name_itself(&mut procedure.body, id, 1, &mut depth);
-        if depth > 0 {
-            procedure.recursion = MOST_RECURSION.min(MOST_NESTED / depth);
-        }
+        procedure.recursion = MOST_NESTED.checked_div(depth).map_or(0, |times| times.min(MOST_RECURSION));
         self.summaries.push(summary(&procedure, &self.summaries));
         self.system.procedures.push(procedure);
         id
