@@ -9,7 +9,7 @@ use std::thread;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Value, types};
-use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
@@ -29,12 +29,14 @@ pub(super) struct Effort {
     pub function: usize,
     /// Beyond this much in all, code is made in less than half the time and runs at less than half the speed.
     pub quick: usize,
-    /// A single command or property beyond this is refused: register allocation would take minutes.
+    /// A single command, property or procedure beyond this is refused.
     pub most: usize,
+    /// A function of more instructions is made like code beyond `quick`: register allocation would take too long.
+    pub large: usize,
 }
 
 impl Effort {
-    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 4_000_000 };
+    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 4_000_000, large: 200_000 };
 }
 
 /// So many functions are translated at once; more would only take memory.
@@ -125,6 +127,8 @@ pub(super) struct Compiler<'a> {
     /// The value of the exclusive scalar, where it is known.
     turn: Option<i64>,
     module: JITModule,
+    /// For functions that are too large for the usual effort.
+    quick_isa: OwnedTargetIsa,
     /// Functions that are not machine code yet.
     waiting: Vec<(FuncId, Context)>,
     frontend: FunctionBuilderContext,
@@ -145,17 +149,8 @@ impl<'a> Compiler<'a> {
         {
             return Err(format!("`{name}` is too large for native code"));
         }
-        let mut flags = settings::builder();
-        let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
-        set("opt_level", if total > effort.quick { "none" } else { "speed" })?;
-        set("regalloc_algorithm", if total > effort.quick { "single_pass" } else { "backtracking" })?;
-        set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
-        set("enable_table_access_spectre_mitigation", "false")?;
-        set("enable_heap_access_spectre_mitigation", "false")?;
-        set("probestack_strategy", "inline")?;
-        set("unwind_info", "false")?;
-        let isa = cranelift_native::builder()?;
-        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())?;
+        let isa = isa_for(total > effort.quick)?;
+        let quick_isa = isa_for(true)?;
         let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
         let frontend = FunctionBuilderContext::new();
         let waiting = Vec::new();
@@ -170,6 +165,7 @@ impl<'a> Compiler<'a> {
             effort,
             turn,
             module,
+            quick_isa,
             waiting,
             frontend,
             code_bytes: 0,
@@ -421,7 +417,7 @@ impl<'a> Compiler<'a> {
     /// Makes machine code of the functions that wait for it.
     fn define_waiting(&mut self) -> Result<(), String> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        translate(self.module.isa(), &mut waiting)?;
+        translate((self.module.isa(), &*self.quick_isa), self.effort.large, &mut waiting)?;
         for (id, context) in &waiting {
             let code = context.compiled_code().ok_or("a function without code")?;
             let relocations = code.buffer.relocs().iter();
@@ -438,13 +434,18 @@ impl<'a> Compiler<'a> {
 
 /// Translates functions to machine code, several at once where there are processors: this is most of the time between
 /// a model's text and its first state.
-fn translate(isa: &dyn TargetIsa, functions: &mut [(FuncId, Context)]) -> Result<(), String> {
+fn translate(
+    (usual, quick): (&dyn TargetIsa, &dyn TargetIsa),
+    large: usize,
+    functions: &mut [(FuncId, Context)],
+) -> Result<(), String> {
     let workers = thread::available_parallelism().map_or(1, |count| count.get()).min(functions.len());
     let left = Mutex::new(functions.iter_mut());
     let work = || -> Result<(), String> {
         loop {
             let next = left.lock().map_err(|error| error.to_string())?.next();
             let Some((_, context)) = next else { return Ok(()) };
+            let isa = if context.func.dfg.num_insts() > large { quick } else { usual };
             context.compile(isa, &mut ControlPlane::default()).map_err(|error| format!("{:?}", error.inner))?;
         }
     };
@@ -455,6 +456,21 @@ fn translate(isa: &dyn TargetIsa, functions: &mut [(FuncId, Context)]) -> Result
         let own = work();
         others.into_iter().try_fold((), |(), other| other.join().map_err(|_| "a translator panicked")?).and(own)
     })
+}
+
+/// The machine at hand, and how hard code for it is worked on.
+fn isa_for(quick: bool) -> Result<OwnedTargetIsa, String> {
+    let mut flags = settings::builder();
+    let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
+    set("opt_level", if quick { "none" } else { "speed" })?;
+    set("regalloc_algorithm", if quick { "single_pass" } else { "backtracking" })?;
+    set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
+    set("enable_table_access_spectre_mitigation", "false")?;
+    set("enable_heap_access_spectre_mitigation", "false")?;
+    set("probestack_strategy", "inline")?;
+    set("unwind_info", "false")?;
+    let isa = cranelift_native::builder()?;
+    isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())
 }
 
 fn sorted<'i>(indices: impl Iterator<Item = &'i usize>) -> Vec<usize> {

@@ -182,7 +182,8 @@ mod tests {
         for seed in 0..150 {
             let system = random_system(seed, Size::LARGE);
             let whole = Jit::new(system.clone()).unwrap();
-            let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000, most: usize::MAX };
+            let (function, quick) = (1 + seed as usize % 80, seed as usize % 2 * 1000);
+            let small = Effort { function, quick, most: usize::MAX, large: seed as usize % 3 * 100 };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
             let divided = parts.native.programs.iter().filter_map(|program| match program {
                 Program::Divided(sections) => Some(sections),
