@@ -272,6 +272,7 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
             },
             constants: options.constant.clone(),
             loop_limit: options.loop_limit,
+            expanded: None,
         },
         promela: lang::promela::Options { defines: options.define.clone() },
     }

@@ -30,6 +30,8 @@ pub struct Options {
     pub constants: Vec<(String, i64)>,
     /// Rounds of a `while` loop before it counts as endless; without it, what the dialect says.
     pub loop_limit: Option<u32>,
+    /// Procedures of up to so many statements and expression nodes are expanded at each call; without it, a good number.
+    pub expanded: Option<usize>,
 }
 
 /// What is needed to understand expressions over the names of a model.
