@@ -157,7 +157,7 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        self.most_successors.saturating_mul(BLOCK_STATES).max(Crew::BLOCK_SUCCESSORS[1] as u64)
+        self.most_successors.saturating_mul(BLOCK_STATES).max(Crew::BLOCK_SUCCESSORS as u64)
     }
 
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
@@ -173,23 +173,20 @@ impl Facts {
 
     /// Bytes for the successors that are on their way and for all workers.
     fn buffer_bytes(&self, crew: &Crew) -> u64 {
-        let successors = if crew.workers == 1 { self.block() } else { self.block().max(crew.wave_successors as u64) };
+        let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
+        let successors = if crew.workers == 1 { self.block() } else { self.block().max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
         buffers.saturating_add(self.worker_bytes().saturating_mul(crew.workers as u64))
     }
 
-    /// How many workers can be afforded, and in how large waves. The size of waves does not depend on the number of workers:
-    /// a search that ends early ends with a wave.
+    /// How many workers can be afforded.
     fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
-        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
-        let affordable = usize::try_from(spare / 2 / self.successor_bytes()).unwrap_or(usize::MAX);
-        let wave_successors = affordable.clamp(Crew::BLOCK_SUCCESSORS[1], Crew::WAVE_SUCCESSORS);
-        let crew = |workers| Crew { wave_successors, ..Crew::of(workers) };
         if order != Order::Bfs {
-            return crew(1);
+            return Crew::of(1);
         }
+        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        (2..=wanted).rev().map(crew).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew(1))
+        (2..=wanted).rev().map(Crew::of).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(Crew::of(1))
     }
 
     /// Bytes without which a stack cannot work.
