@@ -113,7 +113,7 @@ fn run(command: &[String], folder: &Path, deadline: Instant) -> Result<(String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::peers::Found;
+    use crate::reference::peers::{Besides, Found};
 
     fn shell(search: &'static [&'static str]) -> Tool {
         let read = |text: &str| Some(Found { states: text.trim().parse().ok()?, ..Found::default() });
@@ -125,6 +125,7 @@ mod tests {
             folder: "dve",
             extension: "dve",
             on_any_model: true,
+            besides: Besides::Nothing,
             version,
             prepare,
             search,
