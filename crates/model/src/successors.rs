@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::chain::Scratch;
+use crate::chain;
+use crate::symmetry::canon;
 
 /// What led to a successor: the number of a command instance, and whether it went wrong.
 ///
@@ -50,7 +51,9 @@ pub struct Successors {
     states: Vec<u32>,
     steps: Vec<u32>,
     /// Kept for walks along atomic chains.
-    pub(crate) scratch: Option<Box<Scratch>>,
+    pub(crate) scratch: Option<Box<chain::Scratch>>,
+    /// Kept for the search for representatives.
+    pub(crate) canon: Option<Box<canon::Scratch>>,
 }
 
 impl Successors {

@@ -161,11 +161,33 @@ impl<'a> Lowerer<'a> {
                 self.code.emit(IrStmt::Reset(temp.into()));
                 Ok(Entry::Spot(Spot::temp(temp.into(), ty, false)))
             }
+            Operand::Spot(spot) if !self.is_rumur() && self.types.is_symmetric(spot.ty) => {
+                self.converted_parameter(formal, ty, spot, argument.span)
+            }
+            Operand::Value(value) if !self.is_rumur() && self.types.is_member(ty, value.ty) => {
+                Ok(Entry::Value(self.code.save(&value)))
+            }
             operand => {
                 let value = self.operand_value((operand, argument.span))?;
                 self.value_parameter(formal, ty, value, argument.span)
             }
         }
+    }
+
+    /// A scalarset or a union given for a parameter of another type. CMurphi hands over a copy, undefined or not, and
+    /// of a union even what is no value of the parameter's type. Then the parameter has the type of the union: compared
+    /// with values of its own type, what is none of them is equal to none.
+    fn converted_parameter(&mut self, formal: &Formal, ty: TypeId, spot: Spot, span: Span) -> Lowered<Entry> {
+        let kept = if self.types.is_member(ty, spot.ty) { spot.ty } else { ty };
+        if !self.types.is_symmetric(ty) {
+            // Where an enum is undefined, every use is an error.
+            let value = self.read(&spot, span)?;
+            return self.value_parameter(formal, kept, value, span);
+        }
+        let temp = self.code.fixed_temp(&formal.name.text, self.types.stored(kept));
+        let copy = Spot::temp(temp.into(), kept, false);
+        self.assign(&copy, Operand::Spot(spot), span)?;
+        Ok(Entry::Spot(copy))
     }
 
     fn value_parameter(&mut self, formal: &Formal, ty: TypeId, value: Value, span: Span) -> Lowered<Entry> {
