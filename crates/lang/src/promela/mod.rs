@@ -11,6 +11,7 @@ mod lower;
 mod parser;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use crate::file::BYTE_ORDER_MARK;
 pub use lower::ClaimNumbers;
 use lower::config::Configuration;
 use plimsoll_ir::{Property, PropertyKind, System};
@@ -33,7 +34,10 @@ pub struct Promela {
 /// Translates a model; also returns what is needed to prepare it for more processes, and the warnings.
 pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promela, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut diagnostics = Diagnostics::default();
-    let read = |path: &Path| std::fs::read_to_string(path);
+    let read = |path: &Path| {
+        let text = std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
+        Ok(text.strip_prefix(BYTE_ORDER_MARK).map_or(text.clone(), str::to_string))
+    };
     let input = cpp::preprocess(source, &options.promela.defines, &read, &mut diagnostics);
     let mut program = parser::parse(input, &mut diagnostics);
     if options.ignore_property {
