@@ -58,6 +58,7 @@ mod executor;
 mod failure;
 mod health;
 mod interrupt;
+mod loading;
 mod machine;
 mod options;
 mod output;

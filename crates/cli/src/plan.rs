@@ -32,6 +32,8 @@ const MOST_WORKERS: usize = 4;
 const WORKER_BYTES: u64 = 256 << 10;
 /// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
 const WORKERS_SHARE: u64 = 16;
+/// And what they take to follow atomic chains this part.
+const SCRATCH_SHARE: u64 = 8;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
@@ -70,6 +72,8 @@ pub struct Facts {
     /// The bits of each word that states use.
     pub used_bits: Vec<u32>,
     pub most_successors: u64,
+    /// What a worker may take to follow atomic chains.
+    pub scratch_bytes: u64,
     /// Resident memory of the process, model and native code included.
     pub resident_bytes: u64,
 }
@@ -141,6 +145,7 @@ impl Facts {
         Facts {
             used_bits: model.used_bits(),
             most_successors: model.most_successors() as u64,
+            scratch_bytes: model.scratch_bytes() as u64,
             resident_bytes: machine::resident_bytes(),
         }
     }
@@ -169,8 +174,12 @@ impl Facts {
             return 1;
         }
         let wanted = wishes.workers.unwrap_or_else(|| machine::processors().min(MOST_WORKERS));
-        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
-        (2..=wanted).rev().find(|&workers| self.buffer_bytes(workers) <= spare).unwrap_or(1)
+        let spare = memory_bytes.saturating_sub(self.resident_bytes);
+        let fits = |&workers: &usize| {
+            self.buffer_bytes(workers) <= spare / WORKERS_SHARE
+                && self.scratch_bytes.saturating_mul(workers as u64) <= spare / SCRATCH_SHARE
+        };
+        (2..=wanted).rev().find(fits).unwrap_or(1)
     }
 
     /// Bytes without which a stack cannot work.
@@ -193,7 +202,8 @@ impl Plan {
             .map_err(PlanError::Strategy)?;
         let codec = choose_codec(wishes.store, strategy.cache.is_some(), facts)?;
         let order = strategy.order;
-        let fixed = facts.resident_bytes.saturating_add(facts.buffer_bytes(1)).saturating_add(HEADROOM_BYTES);
+        let beside = facts.buffer_bytes(1).saturating_add(facts.scratch_bytes).saturating_add(HEADROOM_BYTES);
+        let fixed = facts.resident_bytes.saturating_add(beside);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -201,7 +211,7 @@ impl Plan {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
         let workers = facts.workers(wishes, order, memory);
-        let buffers = facts.buffer_bytes(workers);
+        let buffers = facts.buffer_bytes(workers).saturating_add(facts.scratch_bytes.saturating_mul(workers as u64));
         let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
         let mut plan = Plan {
@@ -334,7 +344,7 @@ mod tests {
     use super::*;
 
     fn facts() -> Facts {
-        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, resident_bytes: 8 << 20 }
+        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, scratch_bytes: 0, resident_bytes: 8 << 20 }
     }
 
     fn plan(memory: u64, disk_bytes: u64, order: Order) -> Result<Plan, PlanError> {
@@ -372,8 +382,12 @@ mod tests {
 
     #[test]
     fn absurd_models_are_refused_not_overflowed() {
-        let facts =
-            Facts { used_bits: vec![u32::MAX; 1 << 20], most_successors: u64::MAX / 4, resident_bytes: 8 << 20 };
+        let facts = Facts {
+            used_bits: vec![u32::MAX; 1 << 20],
+            most_successors: u64::MAX / 4,
+            scratch_bytes: 0,
+            resident_bytes: 8 << 20,
+        };
         let error = Plan::resolve(&Wishes::default(), &facts).unwrap_err();
         assert!(error.to_string().contains("too small for this model"));
     }

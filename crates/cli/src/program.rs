@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::options::{Command, Options};
 use crate::output::{Output, say};
 use clap::{CommandFactory, Parser};
+pub use plimsoll_store::meter::Meter;
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn run() -> u8 {
@@ -31,10 +32,12 @@ pub fn run() -> u8 {
 fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
     match command {
         Command::Check(options) => {
+            interrupt::outlive_limits();
             interrupt::listen();
             commands::check::run(&options, out)
         }
         Command::Generate(options) => {
+            interrupt::outlive_limits();
             interrupt::listen();
             commands::generate::run(&options, out)
         }

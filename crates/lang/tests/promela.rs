@@ -275,6 +275,14 @@ fn messages_name_what_is_wrong() {
         ("init { skip }\n/* open\nactive proctype P() { assert(false) }", "this comment does not end"),
         ("init { printf(\"open) }\nactive proctype P() { assert(false) }", "this string does not end on its line"),
         ("byte a[2]; init { a[1][0] = 1 }", "only an array has an index"),
+        (
+            "byte z; int x[1000000]; active proctype P() { x[3] = 1; z = x[999999] }",
+            "a state has at most 65536 words of 32 bits, not 1000001: this alone takes 1000000",
+        ),
+        (
+            "chan c[200] = [255] of { int, int }; active proctype P() { byte i; c[i]!1,2; c[i]?_,_ }",
+            "a state has at most 65536 words of 32 bits, not 102051: this alone takes 102050",
+        ),
     ];
     for (text, wanted) in cases {
         assert_eq!(errors(text).first().map(String::as_str), Some(wanted), "{text}");

@@ -77,7 +77,10 @@ pub fn bfs<M: Model + ?Sized>(
     thread::scope(|scope| search.work(scope));
     let mut desk = search.desk.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut ledger = search.ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let end = desk.end.take().unwrap_or(End::Done);
+    let end = match desk.end.take().unwrap_or(End::Done) {
+        End::Done => ledger.control.stopped().map_or(End::Done, End::Out),
+        end => end,
+    };
     let complete = matches!(end, End::Done);
     let verdict = ledger.verdict(end);
     ledger.stats.frontier = desk.frontier();
@@ -107,13 +110,18 @@ impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
     fn start(&self) {
         let (mut desk, mut ledger) = (self.desk(), self.ledger.lock().unwrap_or_else(PoisonError::into_inner));
         let mut block = desk.spare();
-        let (positions, wrong) = block.start(self.model, self.needs);
-        block.encode(&self.coder, self.needs);
-        let entered = ledger.enter_starts(&mut block, &positions, &wrong);
-        match desk.queue_fresh(&block, &mut ledger).and(entered) {
-            Ok(()) => desk.begin(0, &mut ledger),
-            Err(why) => desk.end = Some(End::Out(why)),
+        let (mut part, mut next) = (0, Some(0));
+        while let Some(first) = next {
+            let starts = block.start(self.model, self.needs, part, first);
+            block.encode(&self.coder, self.needs);
+            let entered = ledger.enter_starts(&mut block, &starts);
+            if let Err(why) = desk.queue_fresh(&block, &mut ledger).and(entered) {
+                desk.end = Some(End::Out(why));
+                return;
+            }
+            (part, next) = (part + 1, starts.next);
         }
+        desk.begin(0, &mut ledger);
     }
 
     /// What each worker does until the search ends.

@@ -1,7 +1,7 @@
 //! From positions back to states: a violation is believed only after it was replayed.
 
 use crate::verdict::{Violation, What};
-use plimsoll_model::{Model, Step, Successors};
+use plimsoll_model::{Model, Step, Successors, nth_initial};
 use std::ops::Range;
 
 /// A state on a replayed path and the step that led to it. For a step that goes wrong the state is the
@@ -45,7 +45,11 @@ pub fn follow<M: Model + ?Sized>(model: &M, positions: &[u32]) -> Result<Vec<Rep
     for (at, &position) in positions.iter().enumerate() {
         out.clear();
         match path.last() {
-            None => model.initial(&mut out),
+            None => {
+                let (step, state) = nth_initial(model, position as usize).ok_or(ReplayError::NoSuchStep { at })?;
+                path.push(Replayed { step, state });
+                continue;
+            }
             Some(last) if last.step.is_fault() => return Err(ReplayError::NoSuchStep { at }),
             Some(last) => model.successors(&last.state, &mut out),
         }
@@ -63,15 +67,15 @@ pub fn follow<M: Model + ?Sized>(model: &M, positions: &[u32]) -> Result<Vec<Rep
     Ok(path)
 }
 
-/// Removes starts that went wrong from `out`, which holds the initial states, and returns the positions that
-/// the others had. (Other steps that go wrong keep their place; a start has no state to fall back to.)
-pub(crate) fn keep_sound_starts(out: &mut Successors) -> Vec<u32> {
+/// Removes starts that went wrong from `out`, which holds initial states from number `first` on, and returns the positions
+/// that the others had. (Other steps that go wrong keep their place; a start has no state to fall back to.)
+pub(crate) fn keep_sound_starts(out: &mut Successors, first: u32) -> Vec<u32> {
     let all = out.clone();
-    out.clear();
+    out.truncate(0);
     let mut positions = Vec::new();
     for (position, (state, step)) in all.iter().enumerate().filter(|(_, (_, step))| !step.is_fault()) {
         out.push(state, step);
-        positions.push(position as u32);
+        positions.push(first + position as u32);
     }
     positions
 }

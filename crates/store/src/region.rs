@@ -6,13 +6,27 @@
 //! does not pay two mebibytes per table.
 
 use crate::budget::Grant;
+use crate::meter;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
 /// From this size on a region uses huge pages and grows by whole ones.
 const LARGE: usize = 4 << 20;
+
+/// Where addresses are limited (`ulimit -v`), half of them are left to others, and of the other half a region reserves
+/// at most this part of what is left.
+const SHARE_OF_ADDRESSES: u64 = 4;
+static LEFT_TO_OTHERS: OnceLock<u64> = OnceLock::new();
+
+/// How much a region may reserve.
+fn reservable() -> usize {
+    let Some(bytes) = meter::mappable_bytes() else { return 1 << 44 };
+    let others = *LEFT_TO_OTHERS.get_or_init(|| bytes / 2);
+    ((bytes.saturating_sub(others) / SHARE_OF_ADDRESSES) as usize).max(PAGE)
+}
 
 /// A zero-filled block of memory with room to grow.
 #[derive(Debug)]
@@ -35,7 +49,7 @@ impl Region {
     /// An empty region that can grow as far as its grant's cap.
     pub fn new(grant: Grant) -> Region {
         // A limit on address space (`ulimit -v`) may forbid the whole reservation: halve until it fits.
-        let mut wanted = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).clamp(PAGE, 1 << 44);
+        let mut wanted = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).clamp(PAGE, reservable());
         loop {
             let map_len = wanted.next_multiple_of(HUGE) + HUGE;
             let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);

@@ -5,6 +5,7 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
+use crate::loading::Loading;
 use crate::options::{CheckOptions, DeadlockName, ExecutorName, SymmetryName};
 use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
@@ -15,7 +16,7 @@ use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceRepo
 use crate::room::{self, Watched};
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{chart, interrupt, machine, trail};
+use crate::{chart, interrupt, loading, machine, trail};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
@@ -54,6 +55,7 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
 /// Checks a model and says everything about it.
 fn check(options: &CheckOptions) -> Result<Report, Failure> {
     let start = Instant::now();
+    let loading = Loading::begin(options, start);
     let styled = options.output.color.wanted(&io::stderr());
     let subject = subject::load(&options.model, &options.look_for, styled)?;
     let mut subject = room::walk(subject, &options.look_for)?;
@@ -69,6 +71,7 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
             Attempt::Done(report) => return Ok(*report),
             Attempt::Refine(larger) => subject = *larger,
         }
+        loading.go_on();
     }
 }
 
@@ -98,6 +101,7 @@ impl Run<'_> {
         let one_by_one = options.unreached || options.trace.as_deref().is_some_and(trail::is_trail);
         let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
         let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
+        loading::end();
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
@@ -225,6 +229,7 @@ impl Run<'_> {
             let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
             interrupt::while_searching(|| run(&budget, &mut control))
         };
+        interrupt::go_on();
         progress.clear();
         searched
     }
@@ -257,9 +262,12 @@ fn executor(
     symmetry: Option<&Symmetry>,
     notes: &mut Vec<String>,
 ) -> Executor {
+    let patience = interrupt::patience(options.budget.memory);
     let executor = match options.search.executor {
-        ExecutorName::Interp => Executor::interpreted(content),
-        ExecutorName::Jit => Executor::native(content, machine::memory_budget(options.budget.memory).bytes, notes),
+        ExecutorName::Interp => Executor::interpreted(content, patience),
+        ExecutorName::Jit => {
+            Executor::native(content, machine::memory_budget(options.budget.memory).bytes, patience, notes)
+        }
     };
     let precision = match options.model.symmetry {
         SymmetryName::Off => return executor,

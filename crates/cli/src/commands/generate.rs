@@ -11,7 +11,7 @@ use crate::plan::{Facts, Plan, Wishes};
 use crate::size::show_count;
 use crate::subject::{self, Subject};
 use crate::view::View;
-use crate::{interrupt, machine};
+use crate::{interrupt, loading, machine};
 use plimsoll_lang::AutWriter;
 use plimsoll_model::{Model, Step, Successors};
 use plimsoll_store::intern::Intern;
@@ -22,13 +22,16 @@ use std::sync::atomic::Ordering;
 
 /// Runs the command.
 pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
+    loading::within(options.memory);
     let mut subject = subject::load(&options.model, &LookFor::default(), false)?;
     loop {
         let promela = subject.promela.take();
         let Subject { content, .. } = subject;
         let mut notes = Vec::new();
         let content = content.prepared(subject::merges(&options.model, false));
-        let executor = Executor::native(content, machine::memory_budget(options.memory).bytes, &mut notes);
+        let (memory, patience) = (machine::memory_budget(options.memory).bytes, interrupt::patience(options.memory));
+        let executor = Executor::native(content, memory, patience, &mut notes);
+        loading::end();
         let graph = write(options, &executor)?;
         let message = graph.wrong.as_ref().and_then(|(state, step)| executor.explain(state.as_deref(), *step));
         let larger = promela.zip(message).map(|(promela, why)| subject::larger(&promela, &why, &LookFor::default()));
@@ -121,6 +124,9 @@ fn explore(
         for state in parents.chunks_exact(model.width()) {
             out.clear();
             model.successors(state, &mut out);
+            if out.gave_up().is_some() {
+                return Err(Stop::Budget);
+            }
             table.reserve(out.len()).map_err(full)?;
             for (target, step) in out.iter() {
                 if step.is_fault() {

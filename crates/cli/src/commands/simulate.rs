@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::report::text::{self, Style};
 use crate::view::View;
 use crate::{room, subject};
-use plimsoll_model::Successors;
+use plimsoll_model::{Patience, Successors};
 use std::io::{self, BufRead};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,7 +34,8 @@ pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
     let color = ColorName::Auto.wanted(&io::stdout());
     let subject = subject::load(&options.model, &LookFor::default(), ColorName::Auto.wanted(&io::stderr()))?;
     let subject = room::walk(subject, &LookFor::default())?;
-    let executor = Executor::interpreted(subject.content.prepared(subject::merges(&options.model, false)));
+    let executor =
+        Executor::interpreted(subject.content.prepared(subject::merges(&options.model, false)), Patience::default());
     let seed = options.seed.unwrap_or_else(clock);
     let mut walk = Walk {
         executor: &executor,

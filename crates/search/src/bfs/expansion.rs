@@ -20,6 +20,16 @@ impl Needs {
     }
 }
 
+/// One part of the initial states.
+pub(super) struct Starts {
+    /// Their numbers.
+    pub positions: Vec<u32>,
+    /// Starts that went wrong.
+    pub wrong: Vec<(u32, Step)>,
+    /// The number of the next one, if there is another part.
+    pub next: Option<u32>,
+}
+
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
     pub level: u32,
@@ -67,15 +77,19 @@ impl Expansion {
         self.parents.len() / self.out.width()
     }
 
-    /// Lets the model write the initial states; returns their positions, and those of starts that went wrong.
-    pub fn start<M: Model + ?Sized>(&mut self, model: &M, needs: Needs) -> (Vec<u32>, Vec<(u32, Step)>) {
-        model.initial(&mut self.out);
-        let steps = self.out.iter().enumerate().map(|(position, (_, step))| (position as u32, step));
+    /// Lets the model write one part of the initial states, which go on from number `first`.
+    pub fn start<M: Model + ?Sized>(&mut self, model: &M, needs: Needs, part: u32, first: u32) -> Starts {
+        self.out.clear();
+        let more = model.initial_part(part, &mut self.out);
+        self.failure = self.out.gave_up().map(Why::from);
+        let steps = self.out.iter().enumerate().map(|(position, (_, step))| (first + position as u32, step));
         let wrong = steps.filter(|(_, step)| !step.is_plain()).collect();
-        let positions = keep_sound_starts(&mut self.out);
+        let next = more.then_some(first + self.out.len() as u32);
+        let positions = keep_sound_starts(&mut self.out, first);
+        self.firsts.clear();
         self.firsts.extend([0, self.out.len() as u32]);
         self.note_kinds(model, needs);
-        (positions, wrong)
+        Starts { positions, wrong, next }
     }
 
     /// Lets the model write all successors of the states.
@@ -86,6 +100,10 @@ impl Expansion {
         deadlocks.clear();
         model.successors_of_all(parents, out, firsts);
         firsts.push(out.len() as u32);
+        if let Some(why) = out.gave_up() {
+            self.failure = Some(why.into());
+            return;
+        }
         for (index, bounds) in firsts.windows(2).enumerate() {
             if bounds[0] == bounds[1] || conventions.stuttering_is_deadlock {
                 let state = &parents[index * out.width()..][..out.width()];

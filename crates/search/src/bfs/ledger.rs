@@ -3,7 +3,7 @@
 //! States are numbered here, and everything that is counted or decided is counted and decided here, by one worker at a
 //! time. So nothing of it depends on how many workers there are.
 
-use super::expansion::Expansion;
+use super::expansion::{Expansion, Starts};
 use crate::control::{Control, Stats};
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Conventions, Model, Step};
@@ -62,12 +62,19 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         }
     }
 
-    /// Enters the initial states, given their positions and the starts that went wrong.
-    pub fn enter_starts(&mut self, block: &mut Expansion, positions: &[u32], wrong: &[(u32, Step)]) -> Result<(), Why> {
-        for &(position, step) in wrong {
+    /// Enters a part of the initial states.
+    pub fn enter_starts(&mut self, block: &mut Expansion, starts: &Starts) -> Result<(), Why> {
+        let ends =
+            if starts.next.is_none() { None } else { self.control.must_end(self.blocks, &mut self.stats, self.tiers) };
+        if let Some(why) = ends.or_else(|| self.control.stopped()).or(block.failure.take()) {
+            block.fresh.clear();
+            return Err(why);
+        }
+        self.blocks = self.blocks.wrapping_add(1);
+        for &(position, step) in &starts.wrong {
             self.note_wrong(step, 0, position, 0);
         }
-        let entered = self.insert(block, 0, Some(positions));
+        let entered = self.insert(block, 0, Some(&starts.positions));
         // Paths end at the initial states, also if not all of them found room.
         self.initial_states = self.log.len();
         entered
