@@ -1,8 +1,5 @@
 //! Limits of time and of the system: they end a check with a report, wherever it is.
 
-#[path = "common/report.rs"]
-mod common;
-
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -98,16 +95,17 @@ fn processes_without_end_are_an_error_that_is_found_soon() {
     assert!(report["reason"].as_str().unwrap().contains("more than 255 processes"), "{}", report["reason"]);
 }
 
-/// Counts far, in a state too wide to be packed.
-const COUNTER: &str = "int a = 0; int b = 0; int c = 0;
-    process P { state s; init s; trans s -> s { effect a = a + 1, b = b + a, c = c + b; }; } system async;";
+/// Has more states than anybody can visit, too wide to be packed.
+const COUNTERS: &str = "int a = 0; int b = 0; int c = 0; int d = 0; int e = 0;
+    process P { state s; init s; trans s -> s { effect a = a + 1; }, s -> s { effect b = b + 1; },
+    s -> s { effect c = c + 1; }, s -> s { effect d = d + 1; }, s -> s { effect e = e + 1; }; } system async;";
 
 #[test]
 fn limits_on_addresses_leave_a_report() {
     for before in ["ulimit -v 400000;", "ulimit -d 200000;", "ulimit -v 2000000;"] {
         for arguments in [&[][..], &["--memory", "8G"], &["--store", "tree"], &["--order", "dfs"]] {
             let limit = ["--time", "5s", "--max-states", "20000000"];
-            let (code, report, _) = check("c.dve", COUNTER, before, &[&limit, arguments].concat());
+            let (code, report, _) = check("c.dve", COUNTERS, before, &[&limit, arguments].concat());
             assert_eq!(code, Some(20), "{before} {arguments:?}: {report}");
             assert!(report["states"].as_u64().unwrap() > 10_000, "{before} {arguments:?}: {report}");
         }
@@ -117,9 +115,9 @@ fn limits_on_addresses_leave_a_report() {
 #[test]
 fn limits_on_files_and_processor_time_leave_a_report() {
     let arguments = ["--memory", "24M", "--disk", "4G", "--order", "dfs", "--store", "plain"];
-    let (code, report, _) = check("c.dve", COUNTER, "ulimit -f 2000;", &arguments);
+    let (code, report, _) = check("c.dve", COUNTERS, "ulimit -f 2000;", &arguments);
     assert_eq!(code, Some(20), "{report}");
-    let (code, report, _) = check("c.dve", COUNTER, "ulimit -S -t 1;", &["--executor", "interp"]);
+    let (code, report, _) = check("c.dve", COUNTERS, "ulimit -S -t 1;", &["--executor", "interp"]);
     assert_eq!(code, Some(20), "{report}");
     assert!(report["states"].as_u64().unwrap() > 0, "{report}");
 }
