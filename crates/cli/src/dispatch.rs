@@ -55,7 +55,8 @@ fn breadth_first<M: Model + ?Sized>(
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, Crew::of(plan.workers), control);
+    let crew = Crew::for_width(plan.workers, model.width());
+    let outcome = bfs(model, &mut store, &mut queue, &mut log, crew, control);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 

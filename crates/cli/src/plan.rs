@@ -157,7 +157,8 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        self.most_successors.saturating_mul(BLOCK_STATES).max(Crew::BLOCK_SUCCESSORS as u64)
+        let block = Crew::for_width(1, self.used_bits.len()).block_successors as u64;
+        self.most_successors.saturating_mul(BLOCK_STATES.min(block)).max(block)
     }
 
     /// States (whose vectors may have twice the capacity they need), nodes of the tree, hashes, steps; for every block

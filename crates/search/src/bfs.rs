@@ -39,8 +39,16 @@ impl Crew {
     /// Enough successors to hide memory latency, few enough to stay in the processor's caches.
     pub const BLOCK_SUCCESSORS: usize = 1024;
 
+    /// Blocks of wide states have fewer of them: a mebibyte of successors is enough.
+    const BLOCK_WORDS: usize = 1 << 18;
+
     pub fn of(workers: usize) -> Crew {
         Crew { workers, block_successors: Crew::BLOCK_SUCCESSORS }
+    }
+
+    /// For states of so many words.
+    pub fn for_width(workers: usize, width: usize) -> Crew {
+        Crew { workers, block_successors: (Crew::BLOCK_WORDS / width.max(1)).clamp(1, Crew::BLOCK_SUCCESSORS) }
     }
 
     /// How many blocks are held at once, at most: some wait while an earlier one is not ready.

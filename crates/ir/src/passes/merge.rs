@@ -30,7 +30,7 @@ use turn::Turn;
 /// Operators and statements that a merged command may have.
 const HEAVIEST: usize = 3_000;
 /// The number of commands may grow by this factor, and a little.
-const GROWTH: usize = 3;
+const GROWTH: usize = 2;
 
 /// Merges what can be merged in a verified system: nothing if a step to the same state counts as a deadlock, or if
 /// the first state may lie within a chain.
