@@ -4,7 +4,7 @@ use crate::executor::Executor;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Crew, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
 use plimsoll_store::budget::Entry;
 use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
 use std::io;
@@ -55,8 +55,7 @@ fn breadth_first<M: Model + ?Sized>(
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let crew = Crew::for_width(plan.workers, model.width());
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, crew, control);
+    let outcome = bfs(model, &mut store, &mut queue, &mut log, plan.crew, control);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
@@ -96,11 +95,11 @@ fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
     let grant = budget.grant("store", plan.store_bytes);
     let store = match &plan.strategy_parts.cache {
-        None => Chain::new(plan.codec, &model.used_bits(), &grant),
+        None => Chain::new(plan.codec, &model.used_bits(), plan.shard_bits, &grant),
         Some(spec) => {
             let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
             let pins = plan.search != Order::Bfs;
-            Chain::with_cache(plan.codec, model.width(), spec, pins, capacity, &grant)
+            Chain::with_cache(plan.codec, &model.used_bits(), spec, pins, capacity, &grant)
         }
     };
     store.map_err(|Full| Why::Memory)

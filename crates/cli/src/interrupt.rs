@@ -26,8 +26,10 @@ enum Phase {
 
 /// What shells expect of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
-/// Each worker may take this part of the budget to follow an atomic chain.
-const CHAIN_SHARE: u64 = 64;
+/// Each worker may take this part of the budget to follow an atomic chain, and no more than so many bytes: there may be
+/// many workers, and how far a chain is followed must not depend on their number.
+const CHAIN_SHARE: u64 = 256;
+const MOST_CHAIN_BYTES: u64 = 64 << 20;
 /// The time limit is looked at again this often once it has passed: another phase may have begun.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 const WATCH_STACK_BYTES: usize = 256 << 10;
@@ -39,8 +41,8 @@ pub fn flag() -> &'static AtomicBool {
 
 /// How long and how far one step of a model is followed, within a budget of memory.
 pub fn patience(memory: Option<Size>) -> Patience {
-    let bytes = machine::memory_budget(memory).bytes / CHAIN_SHARE;
-    Patience { stop: flag(), chain_bytes: usize::try_from(bytes).unwrap_or(usize::MAX) }
+    let bytes = (machine::memory_budget(memory).bytes / CHAIN_SHARE).min(MOST_CHAIN_BYTES);
+    Patience { stop: flag(), chain_bytes: bytes as usize }
 }
 
 /// A child was interrupted, so all of us are, though the signal may not have been heard here yet.

@@ -20,20 +20,19 @@ use std::path::PathBuf;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
+/// Shards of an exact store, as a power of two: many more than there are workers, and few enough for each to have runs of
+/// keys in every block.
+const SHARD_BITS: u32 = 6;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator.
 const HEADROOM_BYTES: u64 = 1 << 20;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
 const LEAST_SPARE_BYTES: u64 = 512 << 10;
-/// More workers are hardly faster, for one at a time enters what all have found.
-const MOST_WORKERS: usize = 4;
 /// Stack, and what the allocator keeps for a thread.
 const WORKER_BYTES: u64 = 256 << 10;
 /// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
 const WORKERS_SHARE: u64 = 16;
-/// And what they take to follow atomic chains this part.
-const SCRATCH_SHARE: u64 = 8;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
@@ -62,7 +61,7 @@ pub struct Wishes {
     pub cache: Option<String>,
     pub cache_size: Option<CacheSize>,
     pub redundancy_percent: Option<u64>,
-    /// As many as there are processors, up to a limit, if nobody says otherwise.
+    /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
 }
 
@@ -108,6 +107,10 @@ pub struct Plan {
     pub workers: usize,
     #[serde(skip)]
     pub strategy_parts: Strategy,
+    #[serde(skip)]
+    pub crew: Crew,
+    #[serde(skip)]
+    pub shard_bits: u32,
     #[serde(skip)]
     pub codec: Codec,
     #[serde(skip)]
@@ -157,30 +160,42 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        let block = Crew::for_width(1, self.used_bits.len()).block_successors as u64;
-        self.most_successors.saturating_mul(BLOCK_STATES.min(block)).max(block)
+        let [least, most] = Crew::for_width(1, self.used_bits.len()).block_successors;
+        self.most_successors.saturating_mul(BLOCK_STATES.min(least as u64)).max(most as u64)
     }
 
-    /// States (whose vectors may have twice the capacity they need), nodes of the tree, hashes, steps; for every block
-    /// that may be under way.
-    fn buffer_bytes(&self, workers: usize) -> u64 {
-        let per_successor = self.width() * 4 * 2 + self.width() * 8 * 2 + 64;
-        let block = self.block().saturating_mul(per_successor);
-        block.saturating_mul(Crew::of(workers).blocks() as u64).saturating_add((workers - 1) as u64 * WORKER_BYTES)
+    /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
+    /// twice, where it belongs, its step.
+    fn successor_bytes(&self) -> u64 {
+        self.width() * 4 * 2 + 64
     }
 
-    /// How many workers can be afforded.
-    fn workers(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> usize {
+    /// Bytes that a worker needs for itself: numbers of nodes for one block, and its stack.
+    fn worker_bytes(&self) -> u64 {
+        self.block().saturating_mul(self.width() * 4 * 2 + 32).saturating_add(WORKER_BYTES)
+    }
+
+    /// Bytes for the successors that are on their way and for all workers.
+    fn buffer_bytes(&self, crew: &Crew) -> u64 {
+        let successors = if crew.workers == 1 { self.block() } else { self.block().max(crew.wave_successors as u64) };
+        let buffers = successors.saturating_mul(self.successor_bytes());
+        let worker = self.worker_bytes().saturating_add(self.scratch_bytes);
+        buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
+    }
+
+    /// How many workers can be afforded, and in how large waves. The size of waves does not depend on the number of workers:
+    /// a search that ends early ends with a wave.
+    fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
+        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
+        let affordable = usize::try_from(spare / 2 / self.successor_bytes()).unwrap_or(usize::MAX);
+        let least = Crew::for_width(1, self.used_bits.len());
+        let wave_successors = affordable.clamp(least.block_successors[1], Crew::WAVE_SUCCESSORS);
+        let crew = |workers| Crew { workers, wave_successors, ..least };
         if order != Order::Bfs {
-            return 1;
+            return crew(1);
         }
-        let wanted = wishes.workers.unwrap_or_else(|| machine::processors().min(MOST_WORKERS));
-        let spare = memory_bytes.saturating_sub(self.resident_bytes);
-        let fits = |&workers: &usize| {
-            self.buffer_bytes(workers) <= spare / WORKERS_SHARE
-                && self.scratch_bytes.saturating_mul(workers as u64) <= spare / SCRATCH_SHARE
-        };
-        (2..=wanted).rev().find(fits).unwrap_or(1)
+        let wanted = wishes.workers.unwrap_or_else(machine::processors);
+        (2..=wanted).rev().map(crew).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew(1))
     }
 
     /// Bytes without which a stack cannot work.
@@ -203,16 +218,16 @@ impl Plan {
             .map_err(PlanError::Strategy)?;
         let codec = choose_codec(wishes.store, strategy.cache.is_some(), facts)?;
         let order = strategy.order;
-        let beside = facts.buffer_bytes(1).saturating_add(facts.scratch_bytes).saturating_add(HEADROOM_BYTES);
-        let fixed = facts.resident_bytes.saturating_add(beside);
+        let fixed =
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&Crew::of(1))).saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
-        let workers = facts.workers(wishes, order, memory);
-        let buffers = facts.buffer_bytes(workers).saturating_add(facts.scratch_bytes.saturating_mul(workers as u64));
+        let crew = facts.crew(wishes, order, memory);
+        let buffers = facts.buffer_bytes(&crew);
         let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
         let mut plan = Plan {
@@ -233,7 +248,9 @@ impl Plan {
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
-            workers,
+            workers: crew.workers,
+            crew,
+            shard_bits: if order == Order::Bfs { SHARD_BITS } else { 0 },
             codec,
             search: order,
             strategy_parts: strategy,
@@ -284,8 +301,7 @@ impl Plan {
         // Without disk the stack or the frontier is in memory too.
         let most =
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
-        let per_state =
-            Chain::bytes_per_cached(self.codec, facts.used_bits.len(), spec, self.search == Order::Dfs) as u64;
+        let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, spec, self.search != Order::Bfs) as u64;
         let states = match wishes.cache_size {
             None => most / per_state,
             Some(CacheSize::States(states)) => states,
@@ -300,7 +316,7 @@ impl Plan {
             )));
         }
         self.cache_states = states;
-        if self.codec == Codec::Plain {
+        if self.codec != Codec::Tree {
             self.store_bytes = bytes.saturating_add(CACHE_ROUNDING_BYTES).min(self.store_bytes);
         }
         Ok(())
@@ -313,12 +329,12 @@ fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, P
     match wish {
         StoreName::Plain => Ok(Codec::Plain),
         StoreName::Tree => Ok(Codec::Tree),
-        StoreName::Packed if cached => refused("a cache holds states as they are, or roots of a tree".into()),
         StoreName::Packed if used_bits > MOST_BITS => {
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
         // Nodes of forgotten states would stay in a tree.
-        StoreName::Auto if cached => Ok(Codec::Plain),
+        StoreName::Auto if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
+        StoreName::Auto if cached => Ok(Codec::Packed),
         StoreName::Auto if used_bits > FEW_BITS => Ok(Codec::Tree),
         StoreName::Auto | StoreName::Packed => Ok(Codec::Packed),
     }
@@ -329,7 +345,8 @@ fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
     let trial = Budget::new(1 << 30);
     let wanted = usize::try_from(facts.block()).unwrap_or(usize::MAX);
-    let store = match Chain::new(codec, &facts.used_bits, &trial.grant("trial", 1 << 30)) {
+    let shard_bits = if order == Order::Bfs { SHARD_BITS } else { 0 };
+    let store = match Chain::new(codec, &facts.used_bits, shard_bits, &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
         Err(_) => 1 << 30,
     };

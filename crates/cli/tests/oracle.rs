@@ -39,7 +39,7 @@ struct Visited {
 
 impl Visited {
     fn new(width: usize) -> Visited {
-        let set = Chain::new(Codec::Tree, &vec![u32::MAX; width], &grant()).unwrap();
+        let set = Chain::new(Codec::Tree, &vec![u32::MAX; width], 0, &grant()).unwrap();
         Visited { set, scratch: Scratch::default(), fresh: Vec::new() }
     }
 
@@ -104,7 +104,7 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
 
 /// Tries every way to search `model`; returns how many forgot states and visited all of them in spite of it.
 fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
-    let exact = || Chain::new(Codec::Tree, &model.used_bits(), &grant()).unwrap();
+    let exact = || Chain::new(Codec::Tree, &model.used_bits(), 4, &grant()).unwrap();
     let (outcome, truth) = search(model, Way::BreadthFirst, &mut exact(), None, most_states);
     if !outcome.complete {
         return None;
@@ -135,7 +135,7 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
             for capacity in [states / 10 + 1, states / 2 + 1, states] {
                 let codec = if capacity % 2 == 0 { Codec::Tree } else { Codec::Plain };
                 let pins = way != Way::BreadthFirst || spec.cover;
-                let store = Chain::with_cache(codec, model.width(), spec, pins, capacity as usize, &grant());
+                let store = Chain::with_cache(codec, &model.used_bits(), spec, pins, capacity as usize, &grant());
                 let what = format!("{way:?} {spec} of {capacity} for {states}");
                 compare(what, search(model, way, &mut store.unwrap(), Some(&truth), u64::MAX));
             }

@@ -54,6 +54,8 @@ pub(crate) struct Scratch {
     /// Entries that go on, or that come after such entries and wait for their turn.
     buffer: Successors,
     seen: Seen,
+    /// The number of entries for which there is room in the plan: as many as there would be without chains.
+    planned: usize,
     /// The state that the walk has come to, and one that it came through before.
     at: Vec<u32>,
     before: Vec<u32>,
@@ -96,7 +98,9 @@ impl Chain {
             return;
         }
         let mut scratch = out.scratch.take().unwrap_or_else(|| Scratch::new(out.width()));
+        scratch.planned = out.len().saturating_sub(out.unplanned);
         let _ = self.walk(&raw, state, first, &mut scratch, out, usize::MAX);
+        out.unplanned = out.len().saturating_sub(scratch.planned);
         if scratch.bytes() <= KEPT_BYTES {
             out.scratch = Some(scratch);
         }
@@ -296,7 +300,7 @@ impl Chain {
         scratch: &mut Scratch,
         out: &mut Successors,
     ) -> Result<Option<End>, Unfinished> {
-        let Scratch { levels, buffer, seen, at, before } = scratch;
+        let Scratch { levels, buffer, seen, at, before, planned } = scratch;
         let level = levels.last().expect("the walk holds a level");
         let entry = level.next - 1;
         let mark = buffer.step(levels[0].next - 1).instance();
@@ -352,7 +356,8 @@ impl Chain {
             }
         }
         name(out, first, mark | flags);
-        if out.bytes() + scratch.bytes() > self.patience.chain_bytes {
+        let unplanned = out.len().saturating_sub(*planned) * (out.width() + 1) * size_of::<u32>();
+        if unplanned + scratch.bytes() > self.patience.chain_bytes {
             out.give_up(GaveUp::Memory);
             return Err(Unfinished);
         }

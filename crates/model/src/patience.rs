@@ -11,7 +11,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 pub struct Patience {
     /// Set from outside when it is time.
     pub stop: &'static AtomicBool,
-    /// Bytes that successors may take together with what it takes to follow an atomic chain.
+    /// Bytes that it may take to follow an atomic chain, and that its ends may take.
     pub chain_bytes: usize,
 }
 

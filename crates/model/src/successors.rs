@@ -52,6 +52,8 @@ pub struct Successors {
     steps: Vec<u32>,
     /// Kept for walks along atomic chains.
     pub(crate) scratch: Option<Box<Scratch>>,
+    /// Entries that there are only because of chains.
+    pub(crate) unplanned: usize,
     gave_up: Option<GaveUp>,
 }
 
@@ -78,6 +80,7 @@ impl Successors {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.unplanned = 0;
         self.gave_up = None;
     }
 

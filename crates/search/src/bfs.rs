@@ -1,59 +1,94 @@
-//! Breadth-first search, level by level, in blocks, by one worker or by several.
+//! Breadth-first search, level by level, in waves of many blocks, by one worker or by several.
 //!
-//! A block of states is expanded into one buffer and its successors are encoded ([`expansion`]), by any worker; then
-//! the buffer is inserted into the store at once (which prefetches all, then probes all), and what is fresh goes to the
-//! step log ([`ledger`]) and to the queue ([`desk`]), by one worker at a time and in order. So states are numbered in the
-//! order they are found, which is also the order they are expanded in, **whatever the number of workers**: it shows in
-//! times only.
+//! A level is worked off in **waves**. The states of a wave are cut into blocks, and each of three phases is done by
+//! whoever is free, item by item:
+//! 1. **expand** a block: its successors, their keys sorted by shard, deadlocks ([`expansion`]);
+//! 2. **enter** a shard: the keys of all blocks that belong to it, in the order of the blocks;
+//! 3. **number** a block: what is fresh goes to the queue and gets its entry in the step log, properties are checked.
+//!
+//! In between the leader adds up: how many states of each block are fresh gives the first of the next block its number,
+//! and blocks are entered into the ledger ([`ledger`]) one after the other. Equal states meet in one shard in the
+//! order in which they were found, so **states, numbers, log, counts and traces are the same whatever the number of
+//! workers and of shards**; where waves and blocks begin depends on what was found alone. One worker takes every block
+//! through all phases before the next, for its memory stays in the processor's caches then, and so does the leader where
+//! a wave is small.
 //!
 //! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
 //! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
-mod desk;
 mod expansion;
 mod ledger;
+mod team;
 
 use crate::control::Control;
-use crate::verdict::Outcome;
-use desk::Desk;
-use expansion::Needs;
+use crate::verdict::{Outcome, Why};
+use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
-use plimsoll_model::{Conventions, Model};
-use plimsoll_store::{Chain, Queue, SharedCoder, StepLog};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use plimsoll_model::{Conventions, GaveUp, Model};
+use plimsoll_store::{Chain, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
+use std::time::Instant;
+use team::Team;
 
 /// As much as the first thread usually has: models may recurse along their expressions.
 const STACK_BYTES: usize = 8 << 20;
+/// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
+const LEAST_STATES: usize = 16;
+/// Blocks of a wave, if they are not too small or too large then, and at most.
+const WAVE_BLOCKS: usize = 64;
+const MOST_BLOCKS: usize = 128;
+
+/// Successors of a wave while the store learns.
+const LEARNING_SUCCESSORS: usize = 1024;
+/// Blocks between two calls of `watch`.
+const BLOCKS_PER_LOOK: usize = 32;
+
+/// The phases of a wave.
+const EXPAND: u8 = 0;
+const ENTER: u8 = 1;
+const NUMBER: u8 = 2;
 
 /// Who searches, and in how large pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crew {
     pub workers: usize,
-    /// Successors aimed at per block.
-    pub block_successors: usize,
+    /// Successors aimed at per wave, at most; with several workers all of them are held at once.
+    pub wave_successors: usize,
+    /// Successors aimed at per block, at least and at most.
+    pub block_successors: [usize; 2],
+    /// Smaller waves are not worth calling others.
+    pub shared_successors: usize,
 }
 
 impl Crew {
     /// Enough successors to hide memory latency, few enough to stay in the processor's caches.
-    pub const BLOCK_SUCCESSORS: usize = 1024;
-
-    /// Blocks of wide states have fewer of them: a mebibyte of successors is enough.
+    pub const BLOCK_SUCCESSORS: [usize; 2] = [256, 2048];
+    /// Enough for many workers.
+    pub const WAVE_SUCCESSORS: usize = 1 << 18;
+    /// Blocks of wide states have fewer of them: so many words of successors are enough.
     const BLOCK_WORDS: usize = 1 << 18;
-
-    pub fn of(workers: usize) -> Crew {
-        Crew { workers, block_successors: Crew::BLOCK_SUCCESSORS }
-    }
 
     /// For states of so many words.
     pub fn for_width(workers: usize, width: usize) -> Crew {
-        Crew { workers, block_successors: (Crew::BLOCK_WORDS / width.max(1)).clamp(1, Crew::BLOCK_SUCCESSORS) }
+        let most = (Crew::BLOCK_WORDS / width.max(1)).max(1);
+        Crew { block_successors: Crew::BLOCK_SUCCESSORS.map(|usual| usual.min(most)), ..Crew::of(workers) }
     }
 
-    /// How many blocks are held at once, at most: some wait while an earlier one is not ready.
+    pub fn of(workers: usize) -> Crew {
+        Crew {
+            workers,
+            wave_successors: Crew::WAVE_SUCCESSORS,
+            block_successors: Crew::BLOCK_SUCCESSORS,
+            shared_successors: 4096,
+        }
+    }
+
+    /// How many blocks are held at once, at most.
     pub fn blocks(&self) -> usize {
-        if self.workers == 1 { 1 } else { self.workers * 2 + 1 }
+        if self.workers == 1 { 1 } else { MOST_BLOCKS }
     }
 }
 
@@ -67,173 +102,357 @@ pub fn bfs<M: Model + ?Sized>(
     control: &mut Control,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
-    let needs = Needs::of(tiers);
-    // What a cache forgets depends on keys, so they must not depend on who encodes first.
-    let encodes_in_order = tiers.health().is_some() && coder.numbers_states();
-    let search = Bfs {
+    let search = Search {
         model,
         conventions: model.conventions(),
-        needs,
-        encodes_in_order,
-        most_workers: crew.workers,
+        needs: tiers.needs(),
+        crew,
+        stop: control.stop,
+        deadline: control.limits.deadline,
         coder: SharedCoder::new(coder),
-        desk: Mutex::new(Desk::new(queue, model.width(), crew.block_successors, crew.blocks())),
-        ledger: Mutex::new(Ledger::new(model, tiers, log, control)),
-        changed: Condvar::new(),
+        tiers: RwLock::new(tiers),
+        queue: RwLock::new(queue),
+        wave: RwLock::new(Wave::default()),
+        blocks: (0..crew.blocks()).map(|_| RwLock::new(Expansion::new(model.width()))).collect(),
+        full: AtomicUsize::new(usize::MAX),
+        team: Team::new(),
     };
-    search.start();
-    thread::scope(|scope| search.work(scope));
-    let mut desk = search.desk.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut ledger = search.ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let end = match desk.end.take().unwrap_or(End::Done) {
-        End::Done => ledger.control.stopped().map_or(End::Done, End::Out),
-        end => end,
+    let mut ledger = Ledger::new(model, log, control);
+    let end = thread::scope(|scope| {
+        let _dismissal = Dismissal(&search.team);
+        search.lead(&mut ledger, scope)
+    });
+    // Whoever was told to stop may have been told nothing wrong about the last states.
+    let end = match (end, ledger.control.stopped()) {
+        (End::Done, Some(why)) => End::Out(why),
+        (end, _) => end,
     };
     let complete = matches!(end, End::Done);
     let verdict = ledger.verdict(end);
-    ledger.stats.frontier = desk.frontier();
-    ledger.stats.look_at(ledger.tiers);
-    (ledger.control.watch)(&ledger.stats);
-    Outcome { verdict, stats: ledger.stats, complete }
+    let mut stats = ledger.tally.stats;
+    stats.frontier = read(&search.queue).len() as u64;
+    stats.look_at(&read(&search.tiers));
+    (ledger.control.watch)(&stats);
+    Outcome { verdict, stats, complete }
 }
 
-struct Bfs<'a, 'c, M: ?Sized> {
+/// Some states of a level, the first ones in the queue.
+#[derive(Clone, Copy, Default)]
+struct Wave {
+    level: u32,
+    /// The number of its first state.
+    first: u64,
+    states: usize,
+    /// States of a block.
+    block: usize,
+    /// Blocks that take part in the current phase.
+    blocks: usize,
+}
+
+/// What all workers see.
+struct Search<'a, M: ?Sized> {
     model: &'a M,
     conventions: Conventions,
     needs: Needs,
-    encodes_in_order: bool,
-    most_workers: usize,
+    crew: Crew,
+    stop: &'a AtomicBool,
+    deadline: Option<Instant>,
     coder: SharedCoder<'a>,
-    desk: Mutex<Desk<'a>>,
-    /// Whoever enters blocks holds this; a worker that has to wait for it does something else.
-    ledger: Mutex<Ledger<'a, 'c, M>>,
-    /// There are blocks to give out, or the search has ended.
-    changed: Condvar,
+    tiers: RwLock<&'a mut Tiers>,
+    queue: RwLock<&'a mut Queue>,
+    wave: RwLock<Wave>,
+    blocks: Vec<RwLock<Expansion>>,
+    /// The first block of the wave with a state for which there was no room.
+    full: AtomicUsize,
+    team: Team,
 }
 
-/// The desk in the hands of one worker.
-type Held<'s, 'a> = MutexGuard<'s, Desk<'a>>;
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
 
-impl<'a, M: Model + ?Sized> Bfs<'a, '_, M> {
-    fn start(&self) {
-        let (mut desk, mut ledger) = (self.desk(), self.ledger.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut block = desk.spare();
-        let (mut part, mut next) = (0, Some(0));
-        while let Some(first) = next {
-            let starts = block.start(self.model, self.needs, part, first);
-            block.encode(&self.coder, self.needs);
-            let entered = ledger.enter_starts(&mut block, &starts);
-            if let Err(why) = desk.queue_fresh(&block, &mut ledger).and(entered) {
-                desk.end = Some(End::Out(why));
-                return;
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a worker keeps for itself.
+#[derive(Default)]
+struct Worker {
+    keys: Keys,
+}
+
+impl<'a, M: Model + ?Sized> Search<'a, M> {
+    /// The leader's way through all levels.
+    fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
+        let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0 };
+        if let Err(why) = leader.start(ledger) {
+            return End::Out(why);
+        }
+        for level in 0.. {
+            let mut left = read(&self.queue).len();
+            if left == 0 {
+                return End::Done;
             }
-            (part, next) = (part + 1, starts.next);
-        }
-        desk.begin(0, &mut ledger);
-    }
-
-    /// What each worker does until the search ends.
-    fn work<'s>(&'s self, scope: &'s Scope<'s, '_>) {
-        let alarm = Alarm(self);
-        let mut desk = self.desk();
-        while desk.end.is_none() {
-            desk = self.enter_ready(desk, scope);
-            let Some((number, mut block)) = desk.give() else {
-                desk = self.wait(desk);
-                continue;
-            };
-            self.call_another(&mut desk, scope);
-            desk = self.apart(desk, || {
-                if block.failure.is_none() {
-                    block.expand(self.model, &self.conventions, self.needs);
-                }
-                if block.failure.is_none() && !self.encodes_in_order {
-                    block.encode(&self.coder, self.needs);
-                }
-            });
-            desk.take_back(number, block);
-        }
-        self.changed.notify_all();
-        drop(desk);
-        std::mem::forget(alarm);
-    }
-
-    /// Enters all blocks whose turn it is, unless another worker does so.
-    fn enter_ready<'s>(&'s self, mut desk: Held<'s, 'a>, scope: &'s Scope<'s, '_>) -> Held<'s, 'a> {
-        // Whoever holds the ledger looks for blocks that are ready before leaving it, with the desk held.
-        let Ok(mut ledger) = self.ledger.try_lock() else { return desk };
-        while let Some(mut block) = desk.next_to_enter() {
-            let mut entered = Ok(());
-            desk = self.apart(desk, || {
-                if block.failure.is_none() {
-                    if self.encodes_in_order {
-                        block.encode(&self.coder, self.needs);
-                    }
-                    block.settle(&self.coder, ledger.tiers, self.needs);
-                }
-                entered = ledger.enter(&mut block);
-            });
-            match desk.queue_fresh(&block, &mut ledger).and(entered) {
-                Ok(()) => desk.put_away(block, &mut ledger),
-                Err(why) => desk.end = Some(End::Out(why)),
+            if let Err(end) = ledger.begin(level) {
+                return end;
             }
-            self.call_another(&mut desk, scope);
+            while left > 0 {
+                match leader.work_off(level, left, ledger, scope) {
+                    Ok(states) => left -= states,
+                    Err(why) => return End::Out(why),
+                }
+                if ledger.ends_within(level) {
+                    return End::Found;
+                }
+            }
         }
-        drop(ledger);
-        desk
+        unreachable!("there are fewer levels than numbers")
     }
 
-    /// Does something that does not need the desk, which others get meanwhile, if there are any.
-    fn apart<'s>(&'s self, mut desk: Held<'s, 'a>, action: impl FnOnce()) -> Held<'s, 'a> {
-        if desk.workers - desk.waiting == 1 {
-            action();
-            return desk;
+    /// One item of a phase, on behalf of whoever is free.
+    fn perform(&self, phase: u8, item: usize, worker: &mut Worker) {
+        match phase {
+            EXPAND => self.expand(item, item, worker),
+            ENTER => self.enter_shard(item),
+            _ => self.number(item),
         }
-        let calls = std::mem::take(&mut desk.calls);
-        drop(desk);
-        // Whoever is woken needs the desk, so not earlier.
-        (0..calls).for_each(|_| self.changed.notify_one());
-        action();
-        self.desk()
     }
 
-    /// If there is more to do, gets another worker to do it.
-    fn call_another<'s>(&'s self, desk: &mut Held<'s, 'a>, scope: &'s Scope<'s, '_>) {
-        if self.most_workers == 1 || !desk.has_more() {
+    /// Phase 1, for block `number` of the wave.
+    fn expand(&self, number: usize, buffer: usize, worker: &mut Worker) {
+        let wave = *read(&self.wave);
+        let mut block = write(&self.blocks[buffer]);
+        if self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            block.done = Done::Cut;
             return;
         }
-        if desk.waiting > 0 {
-            desk.waiting -= 1;
-            desk.called += 1;
-            desk.calls += 1;
-        } else if desk.workers < self.most_workers {
-            let started = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || self.work(scope));
-            desk.workers += started.is_ok() as usize;
+        let place = number * wave.block;
+        read(&self.queue).read(place, wave.block.min(wave.states - place), &mut block.parents);
+        (block.level, block.first) = (wave.level, wave.first + place as u64);
+        block.expand(self.model, &self.conventions, self.needs);
+        block.encode(&self.coder, self.needs, &mut worker.keys);
+    }
+
+    /// Phase 2, for one shard.
+    fn enter_shard(&self, shard: usize) {
+        let blocks = read(&self.wave).blocks;
+        let enter = |number: &usize| self.enter(shard, *number, &read(&self.blocks[*number]));
+        let _ = (0..blocks).take_while(enter).count();
+    }
+
+    /// Enters the keys of a block that belong to one shard; false if there is no room.
+    fn enter(&self, shard: usize, number: usize, block: &Expansion) -> bool {
+        let entered = read(&self.tiers).enter(shard, block.block(), &block.entry);
+        if entered.is_err() {
+            self.full.fetch_min(number, Ordering::Relaxed);
+        }
+        entered.is_ok()
+    }
+
+    /// Phase 3, for one block.
+    fn number(&self, number: usize) {
+        let mut block = write(&self.blocks[number]);
+        block.find_fresh();
+        block.number(self.model, &read(&self.queue), None);
+    }
+
+    /// Why a block has no keys.
+    fn why(&self, done: Done) -> Why {
+        let late = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        match done {
+            Done::Cut | Done::GaveUp(GaveUp::Stopped) if late() => Why::Time,
+            Done::Cut | Done::GaveUp(GaveUp::Stopped) => Why::Interrupted,
+            Done::Full | Done::Encoded | Done::GaveUp(GaveUp::Memory) => Why::Memory,
         }
     }
 
-    /// Waits until there is something to do again.
-    fn wait<'s>(&'s self, mut desk: Held<'s, 'a>) -> Held<'s, 'a> {
-        desk.waiting += 1;
-        (0..std::mem::take(&mut desk.calls)).for_each(|_| self.changed.notify_one());
-        while desk.called == 0 && desk.end.is_none() {
-            desk = self.changed.wait(desk).unwrap_or_else(PoisonError::into_inner);
-        }
-        desk.called = desk.called.saturating_sub(1);
-        desk
-    }
-
-    fn desk(&self) -> Held<'_, 'a> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Did everything find room?
+    fn room(&self) -> Result<(), Why> {
+        if self.full.load(Ordering::Relaxed) < usize::MAX { Err(Why::Memory) } else { Ok(()) }
     }
 }
 
-/// Ends the search if a worker panics, or others would wait for it for ever.
-struct Alarm<'s, 'a, 'c, M: Model + ?Sized>(&'s Bfs<'a, 'c, M>);
+struct Leader<'s, 'a, M: ?Sized> {
+    search: &'s Search<'a, M>,
+    worker: Worker,
+    /// Workers that were started.
+    followers: usize,
+    /// Blocks since the last look at the clock.
+    unseen: usize,
+}
 
-impl<M: Model + ?Sized> Drop for Alarm<'_, '_, '_, M> {
+impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
+    /// Enters the initial states.
+    fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        let mut block = write(&search.blocks[0]);
+        let (mut part, mut next) = (0, Some(0));
+        while let Some(first) = next {
+            if part > 0 {
+                let look = (part as usize).is_multiple_of(BLOCKS_PER_LOOK);
+                if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
+                    return Err(why);
+                }
+                search.coder.learn_from(&mut write(&search.tiers));
+            }
+            let starts = block.start(search.model, search.needs, part, first);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            self.enter_alone(&mut block, Some(&starts.positions))?;
+            ledger.enter_starts(&block, &starts.wrong)?;
+            search.room()?;
+            (part, next) = (part + 1, starts.next);
+        }
+        Ok(())
+    }
+
+    /// Works off a part of the states that are left of a level, and says how many.
+    fn work_off(
+        &mut self,
+        level: u32,
+        left: usize,
+        ledger: &mut Ledger<'a, '_, M>,
+        scope: &'s Scope<'s, '_>,
+    ) -> Result<usize, Why> {
+        let search = self.search;
+        let look = self.unseen >= BLOCKS_PER_LOOK;
+        self.unseen = if look { 0 } else { self.unseen };
+        if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
+            return Err(why);
+        }
+        search.coder.learn_from(&mut write(&search.tiers));
+        let wave = self.plan(level, left, ledger)?;
+        self.unseen += wave.blocks;
+        let shared = search.crew.workers > 1
+            && wave.blocks > 1
+            && !read(&search.tiers).samples()
+            && wave.states * (ledger.degree() + 1) >= search.crew.shared_successors;
+        let done = if shared { self.together(wave, ledger, scope) } else { self.alone(wave, ledger) };
+        let mut queue = write(&search.queue);
+        let states = (ledger.expanded - wave.first) as usize;
+        queue.advance(states);
+        let stats = &mut ledger.tally.stats;
+        stats.frontier = queue.len() as u64;
+        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+        done.map(|()| states)
+    }
+
+    /// The next wave. Its size depends on what was found, and on nothing else.
+    fn plan(&self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<Wave, Why> {
+        let search = self.search;
+        let Crew { wave_successors, block_successors: [least, most], .. } = search.crew;
+        let degree = ledger.degree().saturating_add(1);
+        // While the store wants to learn it is given little at a time, and where states are limited no more than needed.
+        let mut successors = if read(&search.tiers).samples() { LEARNING_SUCCESSORS } else { wave_successors };
+        if let Some(limit) = ledger.control.limits.states {
+            let missing = limit.saturating_sub(ledger.tally.stats.states);
+            successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX).max(least));
+        }
+        let least_states = LEAST_STATES.min(least);
+        let states = (successors / degree).max(least_states).min(left);
+        let states = write(&search.queue).ready(states)?;
+        let block = (states.saturating_mul(degree) / WAVE_BLOCKS).clamp(least, most) / degree;
+        let block = block.max(least_states).max(states.div_ceil(MOST_BLOCKS));
+        let wave = Wave { level, first: ledger.expanded, states, block, blocks: states.div_ceil(block) };
+        *write(&search.wave) = wave;
+        Ok(wave)
+    }
+
+    /// One block after the other goes through all phases.
+    fn alone(&mut self, wave: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        for number in 0..wave.blocks {
+            search.expand(number, 0, &mut self.worker);
+            let mut block = write(&search.blocks[0]);
+            self.enter_alone(&mut block, None)?;
+            ledger.enter(&block)?;
+            search.room()?;
+        }
+        Ok(())
+    }
+
+    /// Takes a block that was expanded through the other phases.
+    fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
+        let search = self.search;
+        if block.done == Done::Full && write(&search.tiers).forget_sample() {
+            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+        }
+        if block.done != Done::Encoded {
+            return Err(search.why(block.done));
+        }
+        let shards = {
+            let tiers = read(&search.tiers);
+            search.coder.show(&tiers);
+            tiers.shards()
+        };
+        let _ = (0..shards).all(|shard| search.enter(shard, 0, block));
+        block.find_fresh();
+        block.place = write(&search.queue).extend(block.fresh.len())?;
+        block.number(search.model, &read(&search.queue), starts);
+        write(&search.tiers).sample(block.block(), &block.fresh);
+        Ok(())
+    }
+
+    /// All workers take part, phase by phase.
+    fn together(&mut self, wave: Wave, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> Result<(), Why> {
+        let search = self.search;
+        self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
+        self.perform_all(EXPAND, wave.blocks)?;
+        let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
+        let blocks = (0..wave.blocks).take_while(encoded).count();
+        write(&search.wave).blocks = blocks;
+        let shards = {
+            let tiers = read(&search.tiers);
+            search.coder.show(&tiers);
+            tiers.shards()
+        };
+        self.perform_all(ENTER, shards)?;
+        // What comes behind a block that found no room does not count.
+        let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));
+        let fresh = search.blocks[..blocks].iter().map(|block| read(block).entry.fresh_count() as usize).sum();
+        let mut place = write(&search.queue).extend(fresh)?;
+        for block in &search.blocks[..blocks] {
+            let mut block = write(block);
+            block.place = place;
+            place += block.entry.fresh_count() as usize;
+        }
+        self.perform_all(NUMBER, blocks)?;
+        for block in &search.blocks[..blocks] {
+            ledger.enter(&read(block))?;
+        }
+        search.room()?;
+        if blocks < wave.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
+    }
+
+    /// Makes sure that there are workers for so many items.
+    fn call(&mut self, items: usize, scope: &'s Scope<'s, '_>) {
+        let search = self.search;
+        while self.followers + 1 < search.crew.workers.min(items) {
+            let follow = move || {
+                let mut worker = Worker::default();
+                search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
+            };
+            // Where no thread can be had, those that there are must do.
+            if thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, follow).is_err() {
+                return;
+            }
+            self.followers += 1;
+        }
+    }
+
+    fn perform_all(&mut self, phase: u8, items: usize) -> Result<(), Why> {
+        let search = self.search;
+        let worker = &mut self.worker;
+        let done = search.team.lead(phase, items, |phase, item| search.perform(phase, item, worker));
+        // Whoever panicked will be heard of when all have come home.
+        if done { Ok(()) } else { Err(Why::Interrupted) }
+    }
+}
+
+/// Sends the workers home, also if the leader panics.
+struct Dismissal<'s>(&'s Team);
+
+impl Drop for Dismissal<'_> {
     fn drop(&mut self) {
-        self.0.desk().end.get_or_insert(End::Found);
-        self.0.changed.notify_all();
+        self.0.dismiss();
     }
 }

@@ -93,9 +93,6 @@ pub struct Control<'a> {
     pub watch: &'a mut (dyn FnMut(&Stats) + Send),
 }
 
-/// Blocks of states between two looks at the clock and two calls of `watch`.
-const BLOCKS_PER_LOOK: u32 = 32;
-
 impl Control<'_> {
     /// Was the search told to end? Then what the model said last may mean nothing.
     pub(crate) fn stopped(&self) -> Option<Why> {
@@ -103,8 +100,8 @@ impl Control<'_> {
         self.stop.load(Ordering::Relaxed).then(|| if late() { Why::Time } else { Why::Interrupted })
     }
 
-    /// Must the search end now? Called once per block, number `block`.
-    pub(crate) fn must_end(&mut self, block: u32, stats: &mut Stats, store: &Tiers) -> Option<Why> {
+    /// Must the search end now? If it is time to `look`, those outside are told how far it is.
+    pub(crate) fn must_end(&mut self, look: bool, stats: &mut Stats, store: &Tiers) -> Option<Why> {
         if self.limits.states.is_some_and(|limit| stats.states >= limit) {
             return Some(Why::States);
         }
@@ -117,7 +114,7 @@ impl Control<'_> {
                 return Some(Why::Redundancy);
             }
         }
-        if block.is_multiple_of(BLOCKS_PER_LOOK) {
+        if look {
             stats.look_at(store);
             (self.watch)(stats);
             if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {

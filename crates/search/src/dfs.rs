@@ -6,15 +6,17 @@
 //! is the tree of all of them; and a state is skipped only if it is held, hence was entered, and all its
 //! successors were or will be. A path that fills the store is `Unknown`.
 
-use crate::control::{Control, Stats};
+use crate::control::Control;
 use crate::sleep::{self, Rule, Sleep};
+use crate::tally::Tally;
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
-use plimsoll_model::{Conventions, Model, Step, Successors};
+use plimsoll_model::{Model, Step, Successors};
 use plimsoll_store::{Answer, Chain, Note, Place, Scratch, Stack};
 
-/// States entered between two looks at limits.
-const STATES_PER_LOOK: u64 = 256;
+/// States entered between two looks at limits, and at the clock.
+const STATES_PER_CHECK: u64 = 256;
+const STATES_PER_LOOK: u64 = 8192;
 
 /// Searches `model` depth first. The stack must have items of [`item_words`].
 pub fn dfs<M: Model + ?Sized>(model: &M, store: &mut Chain, stack: &mut Stack, control: &mut Control) -> Outcome {
@@ -52,9 +54,8 @@ fn search<M: Model + ?Sized>(
         sleep,
         marked,
         wants_kinds,
+        tally: Tally::new(control.ask, model.conventions()),
         control,
-        conventions: model.conventions(),
-        stats: Stats::default(),
         out: Successors::new(model.width()),
         fresh: Vec::new(),
         items: Vec::new(),
@@ -62,17 +63,17 @@ fn search<M: Model + ?Sized>(
         starts: Vec::new(),
         first_start: 0,
         violation: None,
-        error_state: false,
         cut: false,
     };
     let end = search.run().and_then(|()| search.control.stopped().map_or(Ok(()), Err));
     search.cut |= search.sleep.as_ref().is_some_and(|sleep| sleep.rule == Rule::Published);
     let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
-    search.stats.frontier = search.stack.depth() as u64;
-    search.stats.look_at(&search.store.tiers);
-    (search.control.watch)(&search.stats);
-    Outcome { verdict, stats: search.stats, complete }
+    let mut stats = search.tally.stats;
+    stats.frontier = search.stack.depth() as u64;
+    stats.look_at(&search.store.tiers);
+    (search.control.watch)(&stats);
+    Outcome { verdict, stats, complete }
 }
 
 struct Dfs<'a, 'c, M: ?Sized> {
@@ -84,8 +85,7 @@ struct Dfs<'a, 'c, M: ?Sized> {
     marked: bool,
     wants_kinds: bool,
     control: &'a mut Control<'c>,
-    conventions: Conventions,
-    stats: Stats,
+    tally: Tally,
     out: Successors,
     fresh: Vec<u32>,
     /// The next frame, if items are marked.
@@ -95,7 +95,6 @@ struct Dfs<'a, 'c, M: ?Sized> {
     starts: Vec<u32>,
     first_start: u32,
     violation: Option<Violation>,
-    error_state: bool,
     /// States may have been missed: one was not expanded because of the depth limit, or the rule loses some.
     cut: bool,
 }
@@ -149,17 +148,18 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         match self.store.enter(state, note, &mut self.scratch, &mut self.fresh) {
             Answer::Full => Err(Why::Memory),
             Answer::New(place) => {
-                self.stats.states += 1;
-                if self.stats.states.is_multiple_of(STATES_PER_LOOK) || self.control.limits.states.is_some() {
-                    let block = (self.stats.states / STATES_PER_LOOK) as u32;
-                    if let Some(why) = self.control.must_end(block, &mut self.stats, &self.store.tiers) {
+                let stats = &mut self.tally.stats;
+                stats.states += 1;
+                if stats.states.is_multiple_of(STATES_PER_CHECK) || self.control.limits.states.is_some() {
+                    let look = stats.states.is_multiple_of(STATES_PER_LOOK);
+                    if let Some(why) = self.control.must_end(look, stats, &self.store.tiers) {
                         return Err(why);
                     }
                 }
                 self.enter(state, place)
             }
             Answer::Known => {
-                self.stats.matched += 1;
+                self.tally.stats.matched += 1;
                 if let Some(sleep) = &mut self.sleep {
                     sleep.met(state, self.stack);
                 }
@@ -171,12 +171,10 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     /// Checks a fresh state and puts its successors on the stack.
     fn enter(&mut self, state: &[u32], place: Place) -> Result<(), Why> {
         let depth = self.stack.depth() as u32 - 1;
-        self.stats.depth = self.stats.depth.max(depth);
+        self.tally.stats.depth = self.tally.stats.depth.max(depth);
         if let Some(property) = self.model.violated(state) {
-            self.stats.property_hits += 1;
-            if self.control.ask.properties {
-                self.find(What::Property(property), None)?;
-            }
+            let what = self.tally.hit(property);
+            self.find(what, None)?;
         }
         if self.control.limits.depth.is_some_and(|limit| depth >= limit) {
             self.cut = true;
@@ -186,16 +184,14 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         self.out.clear();
         self.model.successors(state, &mut self.out);
         self.check_patience()?;
-        self.stats.transitions += self.out.len() as u64;
+        self.tally.stats.transitions += self.out.len() as u64;
         if let Some(sleep) = &mut self.sleep {
             sleep.enter(self.model, state, self.stack)?;
             sleep.look_at(&self.out);
         }
         if is_deadlock(self.model, state, &self.out, 0..self.out.len()) {
-            self.stats.deadlocks += 1;
-            if self.control.ask.deadlocks {
-                self.find(What::Deadlock, None)?;
-            }
+            let what = self.tally.deadlocks(1);
+            self.find(what, None)?;
         }
         self.note_flags(Some(state))?;
         self.store.count_successors(place, self.out.len());
@@ -210,25 +206,13 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             if step.is_plain() {
                 continue;
             }
-            if step.is_fault() {
-                self.stats.faults += 1;
-                if self.conventions.faults_absorb {
-                    self.error_state = true;
-                } else if state.is_some() {
-                    self.stats.transitions -= 1;
-                }
-            } else {
-                self.stats.failed_assertions += 1;
-            }
             if let (true, Some(state)) = (step.is_fault(), state) {
                 self.out.state_mut(position).copy_from_slice(state);
                 self.model.note_fault(state, step);
             }
-            if self.control.ask.errors {
-                let what = if step.is_fault() { What::Fault } else { What::Assertion };
-                let first = if state.is_some() { 0 } else { self.first_start };
-                self.find(what, Some(first + position as u32))?;
-            }
+            let what = self.tally.wrong(step, self.stack.depth() as u32, state.is_none());
+            let first = if state.is_some() { 0 } else { self.first_start };
+            self.find(what, Some(first + position as u32))?;
         }
         Ok(())
     }
@@ -244,7 +228,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 continue;
             }
             if !initial && self.sleep.as_ref().is_some_and(|sleep| sleep.sleeps(step)) {
-                self.stats.transitions -= 1;
+                self.tally.stats.transitions -= 1;
                 continue;
             }
             self.items.extend_from_slice(successor);
@@ -268,8 +252,10 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         Ok(())
     }
 
-    fn find(&mut self, what: What, step: Option<u32>) -> Result<(), Why> {
-        if self.violation.is_none() {
+    fn find(&mut self, what: Option<What>, step: Option<u32>) -> Result<(), Why> {
+        if let Some(what) = what
+            && self.violation.is_none()
+        {
             let word = self.model.width() + 1;
             let mut positions = match self.marked {
                 true => self.stack.path(|_, item| item[word])?,
@@ -285,13 +271,10 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     }
 
     fn verdict(&mut self, end: Result<(), Why>) -> Verdict {
-        if self.error_state {
-            self.stats.states += 1;
-            self.stats.deadlocks += 1;
-        }
+        self.tally.count_error_state();
         if !self.marked {
             // Steps that went wrong led back to the state they were taken in, which was known.
-            self.stats.matched = self.stats.matched.saturating_sub(self.stats.faults);
+            self.tally.stats.matched = self.tally.stats.matched.saturating_sub(self.tally.stats.faults);
         }
         match (self.violation.take(), end) {
             (Some(violation), _) => Verdict::Violated(violation),

@@ -10,6 +10,7 @@ pub mod control;
 pub mod dfs;
 pub mod sleep;
 mod swaps;
+mod tally;
 pub mod trace;
 pub mod verdict;
 

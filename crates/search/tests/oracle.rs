@@ -86,12 +86,13 @@ fn grant() -> Grant {
 }
 
 fn exact(model: &impl Model, order: Order) -> Found {
-    let mut store = Chain::new(Codec::Plain, &model.used_bits(), &grant()).unwrap();
+    let mut store = Chain::new(Codec::Plain, &model.used_bits(), 0, &grant()).unwrap();
     search(model, order, &mut store, None)
 }
 
 fn cached(model: &impl Model, order: Order, codec: Codec, spec: &Spec, capacity: usize, percent: Option<u64>) -> Found {
-    let mut store = Chain::with_cache(codec, model.width(), spec, order != Order::Bfs, capacity, &grant()).unwrap();
+    let mut store =
+        Chain::with_cache(codec, &model.used_bits(), spec, order != Order::Bfs, capacity, &grant()).unwrap();
     search(model, order, &mut store, percent)
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// A model that remembers the states in the order they were found in, and who expanded them. Some states take longer.
+/// A model that remembers the states that were found, and who expanded them. Some states take longer.
 struct Witness<'a> {
     model: &'a dyn Model,
     slow: bool,
@@ -76,34 +76,40 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew, question: Question) -
     let starts: HashSet<&[u32]> = starts.iter().filter(|(_, step)| !step.is_fault()).map(|(state, _)| state).collect();
     let some = (0..log.len()).step_by(7 + log.len() as usize / 100);
     let paths = some.map(|number| log.path(number, starts.len() as u64).unwrap()).collect();
-    let states = witness.found.into_inner().unwrap();
+    let mut states = witness.found.into_inner().unwrap();
+    states.sort();
     (Seen { states, paths, outcome }, witness.workers.into_inner().unwrap().len())
 }
 
-/// Compares several workers with one; returns how many took part at most.
-fn compare(model: &dyn Model, store: impl Fn() -> Chain, block_successors: usize, question: Question) -> usize {
-    let (alone, _) = search(model, store(), Crew { workers: 1, block_successors }, question);
-    let crews = [2, 3, 5].map(|workers| Crew { workers, block_successors });
-    let compared = crews.map(|crew| {
-        let (together, took_part) = search(model, store(), crew, question);
-        assert_eq!(alone.outcome, together.outcome, "{crew:?}, {question:?}");
-        assert!(alone == together, "{crew:?}, {question:?}: another order");
+/// Small pieces, so that many take part in small searches.
+fn crew(workers: usize, successors: usize) -> Crew {
+    Crew { workers, wave_successors: 40 * successors, block_successors: [successors; 2], shared_successors: 2 }
+}
+
+/// Compares several workers with one, and many shards with few; returns how many workers took part at most. `store` is
+/// given a number of shards, as a power of two.
+fn compare(model: &dyn Model, store: impl Fn(u32) -> Chain, successors: usize, question: Question) -> usize {
+    let (alone, _) = search(model, store(0), crew(1, successors), question);
+    let compared = [(1, 8), (2, 0), (2, 8), (3, 2), (16, 2), (5, 8)].map(|(workers, shard_bits)| {
+        let (together, took_part) = search(model, store(shard_bits), crew(workers, successors), question);
+        assert_eq!(alone.outcome, together.outcome, "{workers} workers, 2^{shard_bits} shards, {question:?}");
+        assert!(alone == together, "{workers} workers, 2^{shard_bits} shards, {question:?}: another order");
         took_part
     });
     compared.into_iter().max().unwrap()
 }
 
-fn exact(codec: Codec, model: &dyn Model) -> Chain {
+fn exact(codec: Codec, shard_bits: u32, model: &dyn Model) -> Chain {
     let used = model.used_bits();
     let codec = if codec == Codec::Packed && Packing::new(&used).is_none() { Codec::Tree } else { codec };
-    Chain::new(codec, &used, &Grant::unlimited()).unwrap()
+    Chain::new(codec, &used, shard_bits, &Budget::new(1 << 40).grant("store", 1 << 40)).unwrap()
 }
 
 /// Random systems with more than a few states.
 fn systems(count: usize) -> impl Iterator<Item = (u64, Interp)> {
     let size = Size { states: 2_000, ..Size::MEDIUM };
     let large = |model: &Interp| {
-        let (seen, _) = search(model, exact(Codec::Plain, model), Crew::of(1), ALL);
+        let (seen, _) = search(model, exact(Codec::Plain, 0, model), Crew::of(1), ALL);
         seen.states.len() > 60
     };
     let all = (0..).map(move |seed| (seed, Interp::new(random_system(seed, size))));
@@ -117,7 +123,7 @@ fn exact_stores_see_the_same_whatever_the_workers() {
         let codec = [Codec::Tree, Codec::Plain, Codec::Packed][seed as usize % 3];
         let question = Question { slow: seed % 5 > 1, ..ALL };
         let block = [1, 4, 30][seed as usize / 2 % 3];
-        together += (compare(&model, || exact(codec, &model), block, question) > 1) as u32;
+        together += (compare(&model, |bits| exact(codec, bits, &model), block, question) > 1) as u32;
     }
     assert!(together > 15, "hardly ever did several workers take part: {together}");
 }
@@ -128,9 +134,9 @@ fn a_violation_ends_the_search_at_the_same_state() {
     for (seed, model) in systems(50) {
         let ask = Ask { keep_going: false, deadlocks: seed % 3 == 0, ..Ask::EVERYTHING };
         let question = Question { ask, slow: seed % 2 == 0, ..ALL };
-        let store = || exact(Codec::Tree, &model);
+        let store = |bits| exact(Codec::Tree, bits, &model);
         compare(&model, store, 3, question);
-        let (seen, _) = search(&model, store(), Crew { workers: 4, block_successors: 3 }, question);
+        let (seen, _) = search(&model, store(6), crew(4, 3), question);
         violated += matches!(seen.outcome.verdict, Verdict::Violated(_)) as u32;
     }
     assert!(violated > 10, "{violated}");
@@ -140,7 +146,7 @@ fn a_violation_ends_the_search_at_the_same_state() {
 fn limits_end_the_search_at_the_same_state() {
     for (seed, model) in systems(20) {
         for limits in [Limits { states: Some(50 + seed), ..ALL.limits }, Limits { depth: Some(4), ..ALL.limits }] {
-            compare(&model, || exact(Codec::Plain, &model), 5, Question { limits, ..ALL });
+            compare(&model, |bits| exact(Codec::Plain, bits, &model), 5, Question { limits, ..ALL });
         }
     }
 }
@@ -152,11 +158,13 @@ fn caches_forget_the_same_whatever_the_workers() {
     let mut forgotten = 0;
     for (seed, model) in systems(12) {
         for (index, spec) in specs.iter().enumerate().skip(seed as usize % 4).step_by(4) {
-            let codec = if (seed as usize + index / 4).is_multiple_of(2) { Codec::Tree } else { Codec::Plain };
-            let store = || Chain::with_cache(codec, model.width(), spec, false, 80, &Grant::unlimited()).unwrap();
+            let codec = if (seed as usize + index / 4).is_multiple_of(2) { Codec::Packed } else { Codec::Plain };
+            let used = model.used_bits();
+            let codec = if Packing::new(&used).is_none() { Codec::Plain } else { codec };
+            // A cache has as many shards as its size asks for.
+            let store = |_| Chain::with_cache(codec, &used, spec, false, 80, &Grant::unlimited()).unwrap();
             compare(&model, store, 4, Question { slow: seed % 8 == 0, ..ALL });
-            forgotten +=
-                search(&model, store(), Crew { workers: 2, block_successors: 4 }, ALL).0.outcome.stats.forgotten;
+            forgotten += search(&model, store(0), crew(2, 4), ALL).0.outcome.stats.forgotten;
         }
     }
     assert!(forgotten > 300, "{forgotten}");
@@ -189,10 +197,10 @@ impl Model for Counters {
 
 #[test]
 fn the_tree_learns_its_shape_while_workers_are_under_way() {
-    let question = Question { limits: Limits { states: Some(9_000), ..ALL.limits }, ..ALL };
-    assert!(compare(&Counters, || exact(Codec::Tree, &Counters), 64, question) > 1);
-    let [tree, plain] = [Codec::Tree, Codec::Plain]
-        .map(|codec| search(&Counters, exact(codec, &Counters), Crew { workers: 3, block_successors: 64 }, question).0);
+    let question = Question { limits: Limits { states: Some(9_000), ..ALL.limits }, slow: true, ..ALL };
+    assert!(compare(&Counters, |bits| exact(Codec::Tree, bits, &Counters), 64, question) > 1);
+    let [tree, plain] =
+        [Codec::Tree, Codec::Plain].map(|codec| search(&Counters, exact(codec, 4, &Counters), crew(3, 64), question).0);
     assert!(tree.states == plain.states && tree.paths == plain.paths);
 }
 
@@ -200,14 +208,14 @@ fn the_tree_learns_its_shape_while_workers_are_under_way() {
 fn running_out_of_memory_or_time_ends_all_workers() {
     for codec in [Codec::Plain, Codec::Tree] {
         let budget = Budget::new(6 << 20);
-        let store = Chain::new(codec, &Counters.used_bits(), &budget.grant("store", 6 << 20)).unwrap();
+        let store = Chain::new(codec, &Counters.used_bits(), 4, &budget.grant("store", 6 << 20)).unwrap();
         let (seen, took_part) = search(&Counters, store, Crew::of(4), ALL);
         assert_eq!(seen.outcome.verdict, Verdict::Unknown(Why::Memory), "{codec:?}");
         assert!(seen.outcome.stats.states > 10_000 && took_part > 1, "{codec:?}: {:?}", seen.outcome.stats);
     }
     let deadline = Some(Instant::now() + Duration::from_millis(100));
     let question = Question { limits: Limits { deadline, ..ALL.limits }, ..ALL };
-    let (seen, _) = search(&Counters, exact(Codec::Tree, &Counters), Crew::of(4), question);
+    let (seen, _) = search(&Counters, exact(Codec::Tree, 6, &Counters), Crew::of(4), question);
     assert_eq!(seen.outcome.verdict, Verdict::Unknown(Why::Time));
 }
 
@@ -227,7 +235,6 @@ impl Around for Broken<'_> {
 
 #[test]
 fn a_worker_that_panics_ends_the_search() {
-    let run =
-        || search(&Broken(&Counters), exact(Codec::Tree, &Counters), Crew { workers: 4, block_successors: 64 }, ALL);
+    let run = || search(&Broken(&Counters), exact(Codec::Tree, 6, &Counters), crew(4, 64), ALL);
     assert!(std::panic::catch_unwind(run).is_err());
 }

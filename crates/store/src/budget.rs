@@ -17,6 +17,7 @@ pub struct Budget {
 #[derive(Debug)]
 struct Pool {
     total: u64,
+    huge_pages: bool,
     used: AtomicU64,
     accounts: Mutex<Vec<Arc<Account>>>,
 }
@@ -36,6 +37,10 @@ pub struct Grant {
     account: Arc<Account>,
 }
 
+/// A structure has no room, and its grant none for a larger one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
 /// One line of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -47,7 +52,12 @@ pub struct Entry {
 
 impl Budget {
     pub fn new(total_bytes: u64) -> Budget {
-        let pool = Pool { total: total_bytes, used: AtomicU64::new(0), accounts: Mutex::new(Vec::new()) };
+        Budget::with_huge_pages(total_bytes, true)
+    }
+
+    /// A budget whose large structures may use huge pages, or not.
+    pub fn with_huge_pages(total_bytes: u64, huge_pages: bool) -> Budget {
+        let pool = Pool { total: total_bytes, huge_pages, used: AtomicU64::new(0), accounts: Mutex::new(Vec::new()) };
         Budget { pool: Arc::new(pool) }
     }
 
@@ -124,6 +134,11 @@ impl Grant {
 
     pub fn cap_bytes(&self) -> u64 {
         self.account.cap
+    }
+
+    /// May large structures use huge pages?
+    pub fn allows_huge_pages(&self) -> bool {
+        self.pool.huge_pages
     }
 }
 

@@ -1,36 +1,36 @@
 //! A bounded set of states that forgets: a chain of caches over one pool of entries.
 //!
-//! One index finds an entry wherever it is; a tier is a rule, a share of the room and the order of its
-//! entries by cost. An entry enters the first tier; a full tier gives its lowest cost to the next; when the
-//! pool is full the last tier that has any entries forgets its lowest cost (Mateescu and Wijs, TACAS 2009).
-//! **Pinned** entries belong to no tier and cannot leave: states on the stack of a depth-first search, and with
-//! `cover` the open states (found, not yet expanded) and every state with a child in the search tree. If all
-//! entries are pinned the cache is [`Full`](Answer::Full). `New` promises that the state is held.
+//! One index finds an entry wherever it is; a tier is a rule, a share of the room and the set of its entries. An entry
+//! enters the first tier; a full tier gives one to the next; when the pool is full the last tier that has any forgets one
+//! (Mateescu and Wijs, TACAS 2009): the lowest cost of a few that a hand comes to (Godefroid et al. 1992). **Pinned**
+//! entries belong to no tier and cannot leave: states on the stack of a depth-first search, and with
+//! `cover` the open states (found, not yet expanded) and every state with a child in the search tree. If nobody may
+//! leave, all being pinned or in a `KEEP`, the cache is [`Full`](Answer::Full). `New` promises that the state is held.
 //!
 //! **`cover` terminates in any order** (after Evangelista and Kristensen 2010): only closed leaves of the tree
 //! leave, so all ancestors of an open state are held. An infinite run would, by König, have an infinite
 //! path of insertions, each a child of the one before; a state occurs on it twice; but when it came for the
 //! second time the first was an ancestor of the open state just expanded, so it was held, and known.
 
-mod heap;
+mod clock;
+mod key;
+mod members;
 mod rule;
 mod sketch;
 mod slots;
 mod spec;
 mod ways;
 
+use crate::budget::Full;
 use crate::budget::Grant;
-use crate::roots::Full;
-use heap::Heap;
+use clock::Clock;
+pub use key::{Hashed, KeyForm};
+use members::Members;
 pub use rule::Rule;
-use rule::{Event, Facts, UNKNOWN_DEGREE};
 pub use sketch::Distinct;
-use slots::{NONE, Slots};
+use slots::{NONE, Parts, Slots};
 pub use spec::Spec;
 pub use ways::Ways;
-
-/// The tier of an entry that is pinned or on its way.
-const IN_NO_TIER: usize = 0xFFFF;
 
 /// What a search wants remembered with a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,20 +80,36 @@ pub struct Health {
     pub distinct: u64,
 }
 
+impl Health {
+    /// The health of all parts of a cache, whose states are told apart by leading bits of their hashes.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = (Health, &'a Distinct)>) -> Health {
+        let mut whole = Health::default();
+        let sketches = parts.into_iter().map(|(part, sketch)| {
+            whole.held += part.held;
+            whole.pinned += part.pinned;
+            whole.capacity += part.capacity;
+            whole.forgotten += part.forgotten;
+            sketch
+        });
+        let distinct = Distinct::estimate_all(sketches);
+        Health { distinct, ..whole }
+    }
+}
+
 /// What a block of states is inserted into.
 pub(crate) trait Held {
-    /// Words of a key.
-    fn key_words(&self) -> usize;
+    /// What keys look like.
+    fn form(&self) -> KeyForm;
     /// Does it want to hear of expansions?
     fn wants_parents(&self) -> bool;
     /// Do entries keep the place of their parent?
     fn covers(&self) -> bool;
     fn prefetch(&self, hash: u64);
     /// The place of a key that is held.
-    fn find(&mut self, key: &[u32], hash: u64) -> Option<Place>;
+    fn find(&mut self, key: &[u8], hash: u64) -> Option<Place>;
     /// Inserts `key`, or meets it again. A new entry is pinned if `pinned`, and always with `cover`; then it is
     /// a child of `parent`.
-    fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer;
+    fn insert(&mut self, key: &[u8], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer;
     /// The state has this many successors.
     fn count_successors(&mut self, place: Place, successors: usize);
     /// The state was expanded and its successors inserted: with `cover` it is open no more.
@@ -106,9 +122,7 @@ pub struct Cache {
     spec: Spec,
     slots: Slots,
     tiers: Vec<Tier>,
-    pinned: usize,
-    clock: u64,
-    random: u64,
+    clock: Clock,
     forgotten: u64,
     distinct: Distinct,
     counts_successors: bool,
@@ -119,33 +133,36 @@ struct Tier {
     rule: Rule,
     room: usize,
     len: usize,
-    heap: Heap,
+    members: Members,
+    /// The slot to look at next when one has to leave.
+    hand: u32,
 }
 
 impl Cache {
-    /// A cache of at most `capacity` keys of `key_words` words; fewer if the grant has no room for them.
-    pub fn new(spec: &Spec, key_words: usize, capacity: usize, grant: &Grant) -> Result<Cache, Full> {
+    /// A cache of at most `capacity` keys of this form; fewer if the grant has no room for them.
+    pub fn new(spec: &Spec, form: KeyForm, capacity: usize, grant: &Grant) -> Result<Cache, Full> {
         assert!(capacity > 0);
-        let slots = Slots::new(key_words, capacity, grant);
-        let tier = |&(rule, _): &(Rule, f64)| Tier { rule, room: 0, len: 0, heap: Heap::new(grant) };
+        let tier = |&(rule, _): &(Rule, f64)| Tier { rule, room: 0, len: 0, members: Members::new(grant), hand: 0 };
         let mut cache = Cache {
             tiers: spec.tiers().iter().map(tier).collect(),
             spec: spec.clone(),
-            slots,
-            pinned: 0,
-            clock: 0,
-            random: 0x853C_49E6_748F_EA9B,
+            slots: Slots::new(form, Self::parts(spec), capacity, grant),
+            clock: Clock::new(),
             forgotten: 0,
-            distinct: Distinct::default(),
+            distinct: Distinct::new(form.told_bits),
             counts_successors: spec.tiers().iter().any(|(rule, _)| rule.counts_successors()),
         };
         cache.divide();
         if cache.grow() { Ok(cache) } else { Err(Full) }
     }
 
-    /// Bytes that an entry takes, the index and the order included.
-    pub fn bytes_per_entry(key_words: usize) -> usize {
-        (slots::HEADER + key_words) * 4 + 4 + Heap::BYTES_PER_ENTRY
+    fn parts(spec: &Spec) -> Parts {
+        Parts { covers: spec.cover, memories: spec.tiers().len() }
+    }
+
+    /// Bytes that an entry takes at the most, the index and the tiers included.
+    pub fn bytes_per_entry(spec: &Spec, form: KeyForm) -> usize {
+        Self::parts(spec).bytes_per_entry(form) + Members::bytes_per_entry(spec.tiers().len())
     }
 
     pub fn spec(&self) -> &Spec {
@@ -161,98 +178,69 @@ impl Cache {
     }
 
     pub fn bytes(&self) -> usize {
-        self.slots.bytes() + self.tiers.iter().map(|tier| tier.heap.bytes()).sum::<usize>()
+        self.slots.bytes() + self.tiers.iter().map(|tier| tier.members.bytes()).sum::<usize>()
     }
 
     pub fn health(&self) -> Health {
         Health {
             held: self.len() as u64,
-            pinned: self.pinned as u64,
+            pinned: self.pinned() as u64,
             capacity: self.slots.limit() as u64,
             forgotten: self.forgotten,
             distinct: self.distinct.estimate(),
         }
     }
 
-    /// Forbids the entry to leave until it is unpinned as often.
-    pub fn pin(&mut self, place: Place) {
-        let pins = self.slots.pins(place.0);
-        assert!(pins != NONE, "the entry was forgotten");
-        if pins == 0 {
-            let tier = self.slots.traits(place.0).1;
-            self.tiers[tier].len -= 1;
-            self.tiers[tier].heap.remove(&mut self.slots, place.0);
-            self.pinned += 1;
-        }
-        self.slots.set_pins(place.0, pins + 1);
+    /// The sketch that `health` takes the number of distinct states from: see [`Health::of_parts`].
+    pub fn distinct(&self) -> &Distinct {
+        &self.distinct
     }
 
+    fn pinned(&self) -> usize {
+        self.len() - self.tiers.iter().map(|tier| tier.len).sum::<usize>()
+    }
+
+    /// Takes back a pin: without `cover` there is only the one that the entry was inserted with.
     pub fn unpin(&mut self, place: Place) {
+        assert!(self.tier_of(place.0).is_none(), "the entry is not pinned");
+        if self.spec.cover {
+            let pins = self.slots.pins(place.0) - 1;
+            self.slots.set_pins(place.0, pins);
+            if pins > 0 {
+                return;
+            }
+        }
+        self.enrol(place.0, 0);
+    }
+
+    /// Forbids an entry of a `cover` cache to leave until it is unpinned as often.
+    fn pin(&mut self, place: Place) {
         let pins = self.slots.pins(place.0);
-        assert!(pins != 0 && pins != NONE, "the entry is not pinned");
-        self.slots.set_pins(place.0, pins - 1);
-        if pins == 1 {
-            self.pinned -= 1;
-            let kind = self.slots.traits(place.0).0;
-            self.slots.set_traits(place.0, kind, IN_NO_TIER);
-            self.enrol(place.0, 0);
+        self.slots.set_pins(place.0, pins + 1);
+        if let Some(tier) = self.tier_of(place.0) {
+            self.tiers[tier].remove(place.0);
         }
     }
 
-    fn meet(&mut self, slot: u32, kind: u8) {
-        let (visits, degree) = self.slots.counts(slot);
-        let (held_kind, tier) = self.slots.traits(slot);
-        self.slots.set_counts(slot, visits + 1, degree);
-        self.slots.set_traits(slot, held_kind.min(kind as u32), tier);
-        self.recost(slot, Event::Met);
-    }
-
-    /// Computes the cost anew, if the rule cares for the event.
-    fn recost(&mut self, slot: u32, event: Event) {
-        if self.slots.pins(slot) != 0 {
-            return;
-        }
-        let tier = self.slots.traits(slot).1;
-        let rule = self.tiers[tier].rule;
-        if rule.heeds(event) {
-            let cost = self.cost(slot, rule);
-            self.slots.set_cost(slot, cost);
-            self.tiers[tier].heap.update(&mut self.slots, slot);
-        }
-    }
-
-    fn cost(&mut self, slot: u32, rule: Rule) -> u64 {
-        self.clock += 1;
-        let (visits, degree) = self.slots.counts(slot);
-        let (kind, _) = self.slots.traits(slot);
-        let depth = self.slots.depth(slot);
-        let random = if rule == Rule::Random { self.draw() } else { 0 };
-        rule.cost(&Facts { clock: self.clock, random, visits, degree, depth, kind })
-    }
-
-    fn draw(&mut self) -> u32 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 24) as u32
+    /// The tier an entry is in, if it is not pinned.
+    fn tier_of(&mut self, slot: u32) -> Option<usize> {
+        self.tiers.iter_mut().position(|tier| tier.members.contains(slot))
     }
 
     /// Puts an entry without pins into a tier, which may have to give one to the next.
     fn enrol(&mut self, mut slot: u32, mut tier: usize) {
+        let now = self.clock.now();
         loop {
-            let last = tier + 1 == self.tiers.len();
-            if !last && self.tiers[tier].room == 0 {
+            let Tier { rule, room, len, .. } = self.tiers[tier];
+            let full = tier + 1 < self.tiers.len() && len >= room;
+            if full && (room == 0 || rule == Rule::Keep) {
                 tier += 1;
                 continue;
             }
-            let full = !last && self.tiers[tier].len >= self.tiers[tier].room;
             let leaving = if full { self.pop(tier) } else { None };
-            let (kind, _) = self.slots.traits(slot);
-            self.slots.set_traits(slot, kind, tier);
-            let cost = self.cost(slot, self.tiers[tier].rule);
-            self.slots.set_cost(slot, cost);
-            self.tiers[tier].len += 1;
-            self.tiers[tier].heap.push(&mut self.slots, slot);
+            let memory = &mut self.slots.memories(slot)[tier];
+            *memory = rule.entered(*memory, now);
+            self.tiers[tier].insert(slot);
             match leaving {
                 Some(other) => (slot, tier) = (other, tier + 1),
                 None => return,
@@ -260,22 +248,34 @@ impl Cache {
         }
     }
 
-    /// Takes the lowest cost out of a tier.
+    /// Takes the lowest cost out of a tier, of those that the hand comes to next.
     fn pop(&mut self, tier: usize) -> Option<u32> {
-        let Tier { heap, len, .. } = &mut self.tiers[tier];
-        if *len == 0 {
-            return None;
+        let (now, slots) = (self.clock.now(), &mut self.slots);
+        let Tier { rule, len, members, hand, .. } = &mut self.tiers[tier];
+        let mut place = *hand;
+        let mut next = || {
+            let slot = members.next(place)?;
+            place = slot + 1;
+            Some((rule.cost(slots.memories(slot)[tier], now), slot))
+        };
+        let mut lowest = next()?;
+        for _ in 1..(*len).min(rule.looks()) {
+            if lowest.0 == 0 {
+                break;
+            }
+            let other = next()?;
+            if other.0 < lowest.0 {
+                lowest = other;
+            }
         }
-        if !heap.is_awake() {
-            heap.wake(&mut self.slots, |slots, slot| slots.pins(slot) == 0 && slots.traits(slot).1 == tier);
-        }
-        *len -= 1;
-        heap.pop(&mut self.slots)
+        *hand = lowest.1 + 1;
+        self.tiers[tier].remove(lowest.1);
+        Some(lowest.1)
     }
 
     fn forget_one(&mut self) -> bool {
-        let Some(tier) = (0..self.tiers.len()).rev().find(|&tier| self.tiers[tier].len > 0) else { return false };
-        let slot = self.pop(tier).expect("the tier has entries");
+        let gives = |tier: &Tier| tier.len > 0 && tier.rule != Rule::Keep;
+        let Some(slot) = self.tiers.iter().rposition(gives).and_then(|tier| self.pop(tier)) else { return false };
         let parent = self.slots.parent(slot);
         self.slots.remove(slot);
         self.forgotten += 1;
@@ -299,26 +299,39 @@ impl Cache {
     }
 
     fn grow_to(&mut self, count: usize) -> bool {
-        let last = self.tiers.len() - 1;
-        let fits = |(index, tier): (usize, &mut Tier)| {
-            let entries = if index == last { count } else { tier.room.min(count) };
-            tier.heap.grow(entries)
-        };
-        self.tiers.iter_mut().enumerate().all(fits) && self.slots.grow(count)
+        self.tiers.iter_mut().all(|tier| tier.members.grow(count)) && self.slots.grow(count)
     }
 
-    /// Gives every tier its share of the room.
+    /// Gives every tier its share of the room; what is over goes to the next.
     fn divide(&mut self) {
         let rooms = self.spec.rooms(self.slots.limit());
         for (tier, room) in self.tiers.iter_mut().zip(rooms) {
             tier.room = room;
         }
+        for tier in 0..self.tiers.len() - 1 {
+            while self.tiers[tier].len > self.tiers[tier].room {
+                let slot = self.pop(tier).expect("the tier has entries");
+                self.enrol(slot, tier + 1);
+            }
+        }
+    }
+}
+
+impl Tier {
+    fn insert(&mut self, slot: u32) {
+        self.members.insert(slot);
+        self.len += 1;
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.members.remove(slot);
+        self.len -= 1;
     }
 }
 
 impl Held for Cache {
-    fn key_words(&self) -> usize {
-        self.slots.key_words()
+    fn form(&self) -> KeyForm {
+        self.slots.form()
     }
 
     fn wants_parents(&self) -> bool {
@@ -334,43 +347,47 @@ impl Held for Cache {
         self.slots.prefetch(hash);
     }
 
-    fn find(&mut self, key: &[u32], hash: u64) -> Option<Place> {
+    fn find(&mut self, key: &[u8], hash: u64) -> Option<Place> {
         self.slots.find(key, hash).map(Place)
     }
 
-    fn insert(&mut self, key: &[u32], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer {
+    fn insert(&mut self, key: &[u8], hash: u64, note: Note, pinned: bool, parent: Place) -> Answer {
+        debug_assert_eq!(hash, self.form().hash(key), "the hash that the table will compute when it grows");
         if let Some(slot) = self.slots.find(key, hash) {
-            self.meet(slot, note.kind);
+            let now = self.clock.now();
+            for (memory, tier) in self.slots.memories(slot).iter_mut().zip(&self.tiers) {
+                *memory = tier.rule.met(*memory, note, now);
+            }
             return Answer::Known;
         }
         if self.slots.is_full() && !self.grow() && !self.forget_one() {
             return Answer::Full;
         }
-        let slot = self.slots.add(key, hash);
+        self.clock.tick(self.slots.count());
         self.distinct.add(hash);
-        self.slots.set_depth(slot, note.depth);
-        self.slots.set_counts(slot, 1, UNKNOWN_DEGREE);
-        self.slots.set_traits(slot, note.kind as u32, IN_NO_TIER);
-        if self.spec.cover && parent != Place::NOWHERE {
-            self.slots.set_parent(slot, parent.0);
-            self.pin(parent);
+        let slot = self.slots.add(key, hash);
+        let now = self.clock.now();
+        for (memory, tier) in self.slots.memories(slot).iter_mut().zip(&self.tiers) {
+            *memory = tier.rule.found(note, now);
         }
-        if pinned || self.spec.cover {
+        if self.spec.cover {
             self.slots.set_pins(slot, 1);
-            self.pinned += 1;
-        } else {
+            if parent != Place::NOWHERE {
+                self.slots.set_parent(slot, parent.0);
+                self.pin(parent);
+            }
+        } else if !pinned {
             self.enrol(slot, 0);
         }
         Answer::New(Place(slot))
     }
 
     fn count_successors(&mut self, place: Place, successors: usize) {
-        if !self.counts_successors {
-            return;
+        if self.counts_successors {
+            for (memory, tier) in self.slots.memories(place.0).iter_mut().zip(&self.tiers) {
+                *memory = tier.rule.expanded(*memory, successors);
+            }
         }
-        let (visits, _) = self.slots.counts(place.0);
-        self.slots.set_counts(place.0, visits, (successors as u32).min(UNKNOWN_DEGREE - 1));
-        self.recost(place.0, Event::Expanded);
     }
 
     fn expanded(&mut self, place: Place, successors: usize) {

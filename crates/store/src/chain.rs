@@ -1,24 +1,13 @@
-//! The store: a codec and a chain of tiers.
-//!
-//! A state is encoded, then offered to tier 0, which admits everything and keeps it in RAM. What a tier
-//! gives up is offered to the next; what the last gives up is forgotten. A chain is either one exact tier,
-//! which gives up nothing and answers "fresh" once for each state, or a chain of caches (see
-//! [`crate::cache`]), which may answer "fresh" again for a state it has forgotten. Which of them is decided once
-//! per block. With the tree codec a cache holds roots; nodes of forgotten states stay, so the tree's tables
-//! are bounded by the grant and not by the capacity.
+//! The store: a codec and tiers. A state is encoded, then offered to the first tier, which admits everything and keeps
+//! it in RAM.
 
-use crate::budget::Grant;
+use crate::budget::{Full, Grant};
 use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
-use crate::codec::{Codec, Coder};
-use crate::hash;
-use crate::intern::Intern;
-use crate::packed::Packed;
-use crate::rooted::Rooted;
-use crate::roots::Full;
-use crate::tiers::{Block, Scratch, Tiers};
+use crate::codec::{Codec, Coder, Keys};
+use crate::tiers::{Block, Entry, Tiers};
 
-/// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once,
-/// which are inserted one after the other.
+/// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
+/// enter different shards at once.
 #[derive(Debug)]
 pub struct Chain {
     pub coder: Coder,
@@ -34,50 +23,48 @@ pub struct Usage {
     pub parts: u64,
 }
 
+/// Buffers for inserting blocks.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    entry: Entry,
+    keys: Keys,
+}
+
 impl Chain {
-    /// A chain of one exact tier, for states whose words use these bits.
-    pub fn new(codec: Codec, used: &[u32], grant: &Grant) -> Result<Chain, Full> {
+    /// A chain of one exact tier in 2^`shard_bits` shards, for states whose words use these bits.
+    pub fn new(codec: Codec, used: &[u32], shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
         let coder = Coder::new(codec, used, grant)?;
-        let tiers = match &coder {
-            Coder::Plain { width } => Tiers::Vectors(Intern::new(*width, grant.clone())?),
-            Coder::Packed(packing) => Tiers::Packed(Packed::new(packing.key_bits(), grant.clone())?),
-            Coder::Tree(tree) => Tiers::Roots(Rooted::new(tree, grant)?),
-        };
+        let tiers = Tiers::exact(&coder, shard_bits, grant)?;
         Ok(Chain { coder, tiers })
     }
 
-    /// A chain of caches for at most `capacity` states, which can pin states if `pins`.
+    /// A chain of caches for at most `capacity` states whose words use these bits; it can pin states if `pins`.
     pub fn with_cache(
         codec: Codec,
-        width: usize,
+        used: &[u32],
         spec: &Spec,
         pins: bool,
         capacity: usize,
         grant: &Grant,
     ) -> Result<Chain, Full> {
-        assert!(codec != Codec::Packed, "caches hold words");
-        let coder = Coder::new(codec, &vec![u32::MAX; width], grant)?;
-        let key_words = codec.key_words(width);
-        let tiers = match spec.alone().filter(|_| !pins) {
-            Some(rule) => Tiers::Ways(Box::new(Ways::new(rule, key_words, capacity, grant)?)),
-            None => Tiers::Cache(Box::new(Cache::new(spec, key_words, capacity, grant)?)),
-        };
+        let coder = Coder::new(codec, used, grant)?;
+        let tiers = Tiers::cached(&coder, spec, pins, capacity, grant)?;
         Ok(Chain { coder, tiers })
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
-    pub fn bytes_per_cached(codec: Codec, width: usize, spec: &Spec, pins: bool) -> usize {
-        let key_words = codec.key_words(width);
+    pub fn bytes_per_cached(codec: Codec, used: &[u32], spec: &Spec, pins: bool) -> usize {
+        let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
         match spec.alone().filter(|_| !pins) {
-            Some(_) => Ways::bytes_per_entry(key_words),
-            None => Cache::bytes_per_entry(key_words),
+            Some(_) => Ways::bytes_per_entry(form),
+            None => Cache::bytes_per_entry(spec, form),
         }
     }
 
-    /// Makes sure that `count` more states find room.
+    /// Makes sure that `count` more states can be encoded and, unless they belong to few shards, find room.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         self.reserve_keys(count)?;
-        self.tiers.reserve(count, self.coder.bound(count))
+        self.tiers.reserve(count)
     }
 
     /// Makes sure that `count` more states can be encoded, also at the cost of never learning how to do it better.
@@ -89,40 +76,43 @@ impl Chain {
     /// Inserts a block and puts into `fresh` the positions of states not held before; of equal states in one block
     /// the first is fresh. On `Full` nothing is lost, but `fresh` covers only a part of the block.
     pub fn insert(&mut self, block: Block, scratch: &mut Scratch, fresh: &mut Vec<u32>) -> Result<(), Full> {
+        let Scratch { entry, keys } = scratch;
         fresh.clear();
-        self.tiers.teach(&mut self.coder);
+        self.tiers.learn(&mut self.coder);
         self.reserve_keys(block.len())?;
-        scratch.encode(&self.coder, block, self.tiers.wants_parents())?;
-        self.tiers.insert(block, scratch, fresh)
+        entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
+        self.tiers.look_at(&self.coder);
+        let entered = (0..self.tiers.shards()).try_for_each(|shard| self.tiers.enter(shard, block, entry));
+        entry.fresh(fresh);
+        self.tiers.sample(block, fresh);
+        entered
     }
 
     /// Inserts one state. In a cache a new state is pinned until [`Chain::unpin`] is called for its place.
     pub fn enter(&mut self, state: &[u32], note: Note, scratch: &mut Scratch, fresh: &mut Vec<u32>) -> Answer {
-        let Tiers::Cache(cache) = &mut self.tiers else {
+        if self.tiers.pinning().is_none() {
             return match self.insert(Block::of(state, &[0, 1]), scratch, fresh) {
                 Err(Full) => Answer::Full,
                 Ok(()) if fresh.is_empty() => Answer::Known,
                 Ok(()) => Answer::New(Place::NOWHERE),
             };
-        };
-        let encoded = self.coder.reserve(1).and_then(|()| self.coder.encode(state, &mut scratch.keys));
-        if encoded.is_err() {
-            return Answer::Full;
         }
-        let key = scratch.keys.words(state);
-        cache.insert(key, hash::words(key), note, true, Place::NOWHERE)
+        let keys = &mut scratch.keys;
+        let encoded = self.coder.reserve(1).and_then(|()| self.coder.encode(state, keys));
+        let entered = encoded.ok().and_then(|()| self.tiers.enter_pinned(state, keys, note));
+        entered.unwrap_or(Answer::Full)
     }
 
     /// Takes back one pin.
     pub fn unpin(&mut self, place: Place) {
-        if let Tiers::Cache(cache) = &mut self.tiers {
+        if let Some(cache) = self.tiers.pinning() {
             cache.unpin(place);
         }
     }
 
     /// Tells a cache how many successors a pinned state has.
     pub fn count_successors(&mut self, place: Place, successors: usize) {
-        if let Tiers::Cache(cache) = &mut self.tiers {
+        if let Some(cache) = self.tiers.pinning() {
             cache.count_successors(place, successors);
         }
     }
@@ -133,7 +123,7 @@ impl Chain {
     }
 
     pub fn wants_kinds(&self) -> bool {
-        self.tiers.wants_kinds()
+        self.tiers.needs().kinds
     }
 
     pub fn usage(&self) -> Usage {
@@ -146,37 +136,35 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+    use crate::tree::Shape;
     use std::collections::HashSet;
 
     #[test]
     fn every_codec_agrees_with_a_hash_set() {
-        for (codec, width) in [Codec::Plain, Codec::Packed, Codec::Tree]
-            .into_iter()
-            .flat_map(|codec| [1, 2, 3, 6, 11, 26].map(|width| (codec, width)))
-        {
-            {
-                let mut chain = Chain::new(codec, &vec![3; width], &Grant::unlimited()).unwrap();
-                let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
-                let mut random = 88172645463325252u64;
-                for _ in 0..300 {
-                    let states: Vec<u32> = (0..40 * width)
-                        .map(|_| {
-                            random ^= random << 13;
-                            random ^= random >> 7;
-                            random ^= random << 17;
-                            (random >> 20) as u32 % 3
-                        })
-                        .collect();
-                    chain.insert(Block::of(&states, &[0, 40]), &mut scratch, &mut fresh).unwrap();
-                    let states = states.chunks(width).enumerate();
-                    let expected: Vec<u32> = states
-                        .filter(|(_, state)| twin.insert(state.to_vec()))
-                        .map(|(position, _)| position as u32)
-                        .collect();
-                    assert_eq!(fresh, expected, "{codec:?}, width {width}");
-                }
-                assert_eq!(chain.usage().states, twin.len() as u64);
+        let codecs = [Codec::Plain, Codec::Packed, Codec::Tree];
+        let widths = [1, 2, 3, 6, 11, 26];
+        for (codec, width) in codecs.into_iter().flat_map(|codec| widths.map(|width| (codec, width))) {
+            let mut chain = Chain::new(codec, &vec![3; width], width as u32 % 9, &Grant::unlimited()).unwrap();
+            let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
+            let mut random = 88172645463325252u64;
+            for _ in 0..300 {
+                let states: Vec<u32> = (0..40 * width)
+                    .map(|_| {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        (random >> 20) as u32 % 3
+                    })
+                    .collect();
+                chain.insert(Block::of(&states, &[0, 40]), &mut scratch, &mut fresh).unwrap();
+                let states = states.chunks(width).enumerate();
+                let expected: Vec<u32> = states
+                    .filter(|(_, state)| twin.insert(state.to_vec()))
+                    .map(|(position, _)| position as u32)
+                    .collect();
+                assert_eq!(fresh, expected, "{codec:?}, width {width}");
             }
+            assert_eq!(chain.usage().states, twin.len() as u64);
         }
     }
 
@@ -184,18 +172,62 @@ mod tests {
     fn a_full_store_says_so_and_stays_within_its_grant() {
         for codec in [Codec::Plain, Codec::Packed, Codec::Tree] {
             let budget = Budget::new(1 << 20);
-            let mut chain =
-                Chain::new(codec, &[0xFF_FFFF, 0, 7, 0, 0xFF_FFFF, 1], &budget.grant("store", 1 << 20)).unwrap();
+            let grant = budget.grant("store", 1 << 20);
+            let mut chain = Chain::new(codec, &[0xFF_FFFF, 0, 7, 0, 0xFF_FFFF, 1], 2, &grant).unwrap();
             let (mut scratch, mut fresh) = (Scratch::default(), Vec::new());
             let mut count = 0u32;
-            while chain.reserve(1).is_ok() {
+            loop {
                 let state = [count, 0, count % 7, 0, count / 100, 1];
-                chain.insert(Block::of(&state, &[0, 1]), &mut scratch, &mut fresh).unwrap();
+                if chain.insert(Block::of(&state, &[0, 1]), &mut scratch, &mut fresh).is_err() {
+                    break;
+                }
                 assert_eq!(fresh, [0]);
                 count += 1;
             }
-            assert!(count > 10_000 && budget.used_bytes() <= 1 << 20);
+            assert!(count > 10_000 && budget.used_bytes() <= 1 << 20, "{codec:?}: {count}");
             assert_eq!(chain.usage().states, count as u64);
         }
+    }
+
+    /// Inserts random walks and compares with a hash set.
+    fn compare(width: usize, blocks: usize, budget: u64) -> Chain {
+        let grant = Budget::new(budget).grant("store", budget);
+        let mut chain = Chain::new(Codec::Tree, &vec![u32::MAX; width], width as u32 % 4, &grant).unwrap();
+        let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
+        let mut random = 88172645463325252u64;
+        let mut state = vec![0; width];
+        for _ in 0..blocks {
+            let mut states = Vec::new();
+            for _ in 0..100 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                state[(random >> 40) as usize % width] = (random >> 20) as u32 % 40;
+                states.extend_from_slice(&state);
+            }
+            chain.insert(Block::of(&states, &[0, 100]), &mut scratch, &mut fresh).unwrap();
+            let all = states.chunks(width).zip(0..);
+            let expected: Vec<u32> = all.filter(|(state, _)| twin.insert(state.to_vec())).map(|(_, at)| at).collect();
+            assert_eq!(fresh, expected, "width {width}");
+        }
+        assert_eq!(chain.usage().states, twin.len() as u64);
+        chain
+    }
+
+    #[test]
+    fn agrees_with_a_hash_set_before_and_after_learning() {
+        for width in (1..=130).step_by(3) {
+            let learned = !compare(width, 60, 1 << 30).tiers.samples();
+            assert!(learned || !Shape::can_be_learned(width), "width {width}");
+        }
+        compare(2000, 10, 1 << 30);
+    }
+
+    #[test]
+    fn without_memory_for_a_new_tree_it_stays_as_it_is() {
+        let plenty = compare(40, 60, 1 << 30);
+        let scarce = compare(40, 60, 1100 << 10);
+        assert!(!plenty.tiers.samples() && !scarce.tiers.samples());
+        assert!(scarce.coder.bytes() != plenty.coder.bytes());
     }
 }

@@ -1,15 +1,13 @@
 //! How states are represented in the store: a state in, its key out. All codecs are injective.
 //!
 //! Encoding goes through `&self`, so several workers can do it at once; what a codec needs to grow (the tables of
-//! the tree) grows in [`Coder::reserve`] and nowhere else.
+//! the tree) grows in [`Coder::reserve`] and nowhere else. Whatever the codec, the leading bits of a key look random.
 
-use crate::budget::Grant;
+use crate::budget::{Full, Grant};
+use crate::cache::{Hashed, KeyForm};
+use crate::hash;
 use crate::packing::Packing;
-use crate::roots::Full;
-use crate::tree::{self, Shape, Tree};
-
-/// Words of a root.
-const ROOT_WORDS: usize = 2;
+use crate::tree::{self, Shape, Tree, root};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -21,16 +19,6 @@ pub enum Codec {
     Tree,
 }
 
-impl Codec {
-    /// Words of the key of a state of `width` words, where keys are held as words.
-    pub fn key_words(self, width: usize) -> usize {
-        match self {
-            Codec::Plain | Codec::Packed => width,
-            Codec::Tree => ROOT_WORDS,
-        }
-    }
-}
-
 /// A codec with its tables, for states of one width.
 #[derive(Debug)]
 pub enum Coder {
@@ -39,16 +27,14 @@ pub enum Coder {
     Tree(Tree),
 }
 
-/// The keys of a block of states; a buffer of each worker.
+/// The keys of a block of states, left-aligned; a buffer of each worker.
 #[derive(Debug, Default)]
 pub struct Keys {
+    /// The leading 64 bits; of plain states, which are their own keys, a hash.
+    pub(crate) high: Vec<u64>,
+    /// The bits behind them, where keys have more.
+    pub(crate) low: Vec<u64>,
     nodes: tree::Scratch,
-    words: Vec<u32>,
-    pub(crate) packed: Vec<u128>,
-    /// Are the keys roots, or the states themselves?
-    rooted: bool,
-    /// Both numbers of every root are below this.
-    pub(crate) bound: u32,
 }
 
 impl Coder {
@@ -93,26 +79,42 @@ impl Coder {
         matches!(self, Coder::Tree(_))
     }
 
-    /// After another `count` states, both numbers of every root are below this.
-    pub fn bound(&self, count: usize) -> u32 {
+    /// Bits of the longest key so far; 0 if states are compared as they are.
+    pub fn key_bits(&self) -> u32 {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) => 0,
-            Coder::Tree(tree) => tree.bound(count),
+            Coder::Plain { .. } => 0,
+            Coder::Packed(packing) => packing.key_bits(),
+            Coder::Tree(tree) => root::key_bits(tree.bound()),
         }
+    }
+
+    /// What keys look like to a cache that is one of 2^`told_bits`.
+    pub(crate) fn form(&self, told_bits: u32) -> KeyForm {
+        let (bytes, hashed) = match self {
+            Coder::Plain { width } => (width * 4, Hashed::Whole),
+            Coder::Packed(packing) => (packing.key_bits().div_ceil(8) as usize, Hashed::Leading),
+            // Keys of roots get longer.
+            Coder::Tree(_) => (size_of::<u64>(), Hashed::Leading),
+        };
+        KeyForm { bytes, hashed, told_bits }
     }
 
     /// Computes the keys of `states`, which are end to end. There must be room for them.
     pub fn encode(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
         debug_assert_eq!(states.len() % self.width(), 0);
+        let Keys { high, low, nodes } = keys;
         match self {
-            Coder::Plain { .. } => keys.rooted = false,
-            Coder::Packed(packing) => packing.encode(states, &mut keys.packed),
+            Coder::Plain { width } => {
+                high.clear();
+                high.extend(states.chunks_exact(*width).map(hash::words));
+            }
+            Coder::Packed(packing) => packing.encode(states, high, low),
             Coder::Tree(tree) => {
-                keys.rooted = true;
-                tree.encode(states, &mut keys.nodes)?;
+                tree.encode(states, nodes)?;
+                high.clear();
+                high.extend(nodes.roots.iter().map(|&root| root::key(root)));
             }
         }
-        keys.bound = self.bound(0);
         Ok(())
     }
 
@@ -129,26 +131,5 @@ impl Coder {
             Coder::Plain { .. } | Coder::Packed(_) => 0,
             Coder::Tree(tree) => tree.nodes(),
         }
-    }
-}
-
-impl Keys {
-    /// Are these roots of the tree with this number?
-    pub(crate) fn are_of(&self, tree: u64) -> bool {
-        self.rooted && (self.nodes.tree == tree || self.nodes.roots.is_empty())
-    }
-
-    pub(crate) fn roots(&self) -> &[u64] {
-        &self.nodes.roots
-    }
-
-    /// The keys of `states`, which were encoded last, as words end to end.
-    pub(crate) fn words<'a>(&'a mut self, states: &'a [u32]) -> &'a [u32] {
-        if !self.rooted {
-            return states;
-        }
-        self.words.clear();
-        self.words.extend(self.nodes.roots.iter().flat_map(|root| [*root as u32, (root >> 32) as u32]));
-        &self.words
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 pub const SLOT: usize = 64 << 10;
 
 /// What a spill file needs from the system; tests replace it by one that fails on purpose.
-pub trait Disk: Send {
+pub trait Disk: Send + Sync {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 }
@@ -113,13 +113,14 @@ impl std::fmt::Debug for Spill {
 
 #[cfg(test)]
 pub mod faulty {
-    //! A disk in memory that fails after a number of writes.
+    //! A disk in memory that fails after a number of writes or of reads.
     use super::*;
 
     #[derive(Default)]
     pub struct Faulty {
         pub bytes: Vec<u8>,
         pub writes_left: usize,
+        pub reads_left: usize,
     }
 
     impl Disk for Faulty {
@@ -137,6 +138,10 @@ pub mod faulty {
         }
 
         fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+            if self.reads_left == 0 {
+                return Err(io::Error::other("input/output error"));
+            }
+            self.reads_left -= 1;
             bytes.copy_from_slice(&self.bytes[offset as usize..][..bytes.len()]);
             Ok(())
         }

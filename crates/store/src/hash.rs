@@ -11,7 +11,7 @@ const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
 const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
 const LAST: u64 = 0x8A91_A6D4_0BF4_2040 | 1;
 
-/// Hash of a short vector of words.
+/// Hash of a short vector of words: that of its bytes, the least significant of each word first.
 #[inline(always)]
 pub fn words(key: &[u32]) -> u64 {
     let mut hash = SEED;
@@ -25,9 +25,24 @@ pub fn words(key: &[u32]) -> u64 {
         [] => {}
         [a] => hash = fold(hash ^ a as u64, ODD),
         [a, b] => hash = fold(hash ^ (a as u64 | (b as u64) << 32), ODD),
-        [a, b, c] => hash = fold(hash ^ (a as u64 | (b as u64) << 32), ODD ^ (c as u64) << 17),
+        [a, b, c] => hash = fold(hash ^ (a as u64 | (b as u64) << 32), ODD ^ c as u64),
         _ => unreachable!("the remainder of chunks of four"),
     }
+    fold(hash ^ SEED, LAST)
+}
+
+/// Hash of a byte string, of which all that are compared have one length.
+#[inline]
+pub fn bytes(key: &[u8]) -> u64 {
+    let (chunks, rest) = key.as_chunks();
+    let mut last = [0; 16];
+    last[..rest.len()].copy_from_slice(rest);
+    let step = |hash: u64, chunk: &[u8; 16]| {
+        let both = u128::from_le_bytes(*chunk);
+        fold(hash ^ both as u64, ODD ^ (both >> 64) as u64)
+    };
+    let hash = chunks.iter().fold(SEED, step);
+    let hash = if rest.is_empty() { hash } else { step(hash, &last) };
     fold(hash ^ SEED, LAST)
 }
 
@@ -46,13 +61,21 @@ mod tests {
     fn close_keys_spread_evenly() {
         let mut buckets = [0u32; 256];
         let mut wide = [0u32; 256];
+        let mut strings = [0u32; 256];
         for a in 0..256u32 {
             for b in 0..256u32 {
+                for vector in [&[a, b][..], &[a, b, 7], &[a, 0, b, 7, 1]] {
+                    let string: Vec<u8> = vector.iter().flat_map(|word| word.to_le_bytes()).collect();
+                    assert_eq!(words(vector), bytes(&string));
+                }
                 buckets[scale(words(&[a, b]), 256)] += 1;
                 wide[scale(words(&[a, 0, b, 7, 1]), 256)] += 1;
+                let mut string = [7; 21];
+                (string[2], string[18]) = (a as u8, b as u8);
+                strings[scale(bytes(&string), 256)] += 1;
             }
         }
-        for count in buckets.iter().chain(&wide) {
+        for count in buckets.iter().chain(&wide).chain(&strings) {
             assert!((156..=356).contains(count), "a bucket of {count} where 256 are expected");
         }
     }

@@ -6,10 +6,9 @@
 //! written. Interning is lock-free through `&self` except that readers of a slot being written wait for
 //! its writer. Growing happens in place, as in [`crate::roots`]: homes never move down.
 
-use crate::budget::Grant;
+use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
-use crate::roots::Full;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Slots beyond the last home; there is no wrapping around.
@@ -28,6 +27,8 @@ const BUSY: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Intern {
     stride: usize,
+    /// So many leading bits are the same in the hashes of all vectors.
+    told_bits: u32,
     region: Region,
     slots: usize,
     /// Vectors that fit before the next growth.
@@ -43,9 +44,14 @@ struct Count(AtomicU32);
 
 impl Intern {
     pub fn new(stride: usize, grant: Grant) -> Result<Intern, Full> {
+        Intern::one_of(0, stride, grant)
+    }
+
+    /// One of 2^`told_bits` tables that share a grant: the leading bits of its hash tell where a vector belongs.
+    pub fn one_of(told_bits: u32, stride: usize, grant: Grant) -> Result<Intern, Full> {
         assert!(stride > 0);
-        let mut table =
-            Intern { stride, region: Region::new(grant), slots: 0, room: 0, count: Count(AtomicU32::new(0)) };
+        let region = Region::one_of(1 << told_bits, grant);
+        let mut table = Intern { stride, told_bits, region, slots: 0, room: 0, count: Count(AtomicU32::new(0)) };
         table.grow(FIRST_SLOTS)?;
         Ok(table)
     }
@@ -93,7 +99,7 @@ impl Intern {
 
     #[inline(always)]
     pub fn prefetch(&self, hash: u64) {
-        prefetch(&self.region.words()[hash::scale(hash, self.slots) * (self.stride + 1)]);
+        prefetch(&self.region.words()[self.home(hash) * (self.stride + 1)]);
     }
 
     /// The number of `vector` (with hash `hash`), and whether it is new.
@@ -102,7 +108,7 @@ impl Intern {
         assert_eq!(vector.len(), self.stride);
         let step = vector.len() + 1;
         let words = self.region.words();
-        let mut at = hash::scale(hash, self.slots) * step;
+        let mut at = self.home(hash) * step;
         // The usual case, without a loop: the vector is in its home slot.
         let home = &words[at..at + step];
         let header = home[0].load(Ordering::Acquire);
@@ -128,6 +134,12 @@ impl Intern {
             at += step;
         }
         Err(Full)
+    }
+
+    /// The slot where the search for a vector begins.
+    #[inline(always)]
+    fn home(&self, hash: u64) -> usize {
+        hash::scale(hash << self.told_bits, self.slots)
     }
 
     /// Every vector with its number, in no particular order.
@@ -170,7 +182,7 @@ impl Intern {
 
     /// Moves every vector to its new place, cluster by cluster from the top end downwards.
     fn spread(&mut self, old_end: usize) {
-        let (step, slots) = (self.stride + 1, self.slots);
+        let (step, slots, told_bits) = (self.stride + 1, self.slots, self.told_bits);
         let words = self.region.words_mut();
         let mut cluster = Vec::new();
         let mut end = old_end;
@@ -182,7 +194,7 @@ impl Intern {
             cluster.extend_from_slice(&words[start..end]);
             words[start..end].fill(0);
             for slot in cluster.chunks_exact(step) {
-                let mut place = hash::scale(hash::words(&slot[1..]), slots) * step;
+                let mut place = hash::scale(hash::words(&slot[1..]) << told_bits, slots) * step;
                 while words[place] != 0 {
                     place += step;
                 }

@@ -1,5 +1,7 @@
 //! Where do states live? Words in, answers out; nothing here knows a model.
 
+pub mod arena;
+pub mod batch;
 pub mod budget;
 pub mod cache;
 pub mod chain;
@@ -13,21 +15,19 @@ pub mod packed;
 pub mod packing;
 pub mod queue;
 pub mod region;
-pub mod rooted;
-pub mod roots;
+mod sample;
 pub mod sharing;
 pub mod stack;
 pub mod tiers;
 pub mod tree;
 
-pub use budget::{Budget, Grant};
+pub use budget::{Budget, Full, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule, Spec};
-pub use chain::{Chain, Usage};
+pub use chain::{Chain, Scratch, Usage};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
-pub use log::StepLog;
+pub use log::{Piece, StepLog};
 pub use queue::Queue;
-pub use roots::Full;
 pub use sharing::SharedCoder;
 pub use stack::Stack;
-pub use tiers::{Block, Scratch, Tiers};
+pub use tiers::{Block, Entry, Needs, Tiers};

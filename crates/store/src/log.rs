@@ -12,6 +12,37 @@ const LONGEST: usize = 1 + 10 + 5;
 const SMALL_STEP: u64 = 7;
 const SMALL_POSITION: u32 = 31;
 
+/// Entries that one worker has made, to be appended in their turn.
+#[derive(Debug, Default)]
+pub struct Piece {
+    /// The first entry; the others are relative to it.
+    first: Option<(u64, u32)>,
+    last_parent: u64,
+    len: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    pub fn clear(&mut self) {
+        (self.first, self.len) = (None, 0);
+        self.bytes.clear();
+    }
+
+    /// Records that the next state is successor number `position` of state `parent`.
+    #[inline]
+    pub fn push(&mut self, parent: u64, position: u32) {
+        self.len += 1;
+        if self.first.is_none() {
+            self.first = Some((parent, position));
+        } else {
+            let mut entry = [0; LONGEST];
+            let taken = encode(parent - self.last_parent, position, &mut entry);
+            self.bytes.extend_from_slice(&entry[..taken]);
+        }
+        self.last_parent = parent;
+    }
+}
+
 /// The list. State numbers count from zero; the first ones are the initial states.
 #[derive(Debug)]
 pub struct StepLog {
@@ -64,6 +95,29 @@ impl StepLog {
         *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
         self.last_parent = parent;
         self.len += 1;
+        Ok(())
+    }
+
+    /// Appends the entries of a piece.
+    pub fn append(&mut self, piece: &Piece) -> Result<(), SpillError> {
+        let Some((mut parent, position)) = piece.first else { return Ok(()) };
+        self.push(parent, position)?;
+        let Some(Chunk { bytes, place: Place::Ram(buffer), .. }) = self.chunks.last_mut() else {
+            unreachable!("the last chunk is in memory")
+        };
+        if let Some(room) = buffer.get_mut(*bytes..*bytes + piece.bytes.len()) {
+            room.copy_from_slice(&piece.bytes);
+            *bytes += piece.bytes.len();
+            self.len += piece.len - 1;
+            self.last_parent = piece.last_parent;
+            return Ok(());
+        }
+        let mut at = 0;
+        while at < piece.bytes.len() {
+            let (step, position, taken) = decode(&piece.bytes[at..]);
+            (parent, at) = (parent + step, at + taken);
+            self.push(parent, position)?;
+        }
         Ok(())
     }
 
@@ -198,7 +252,12 @@ mod tests {
     #[test]
     fn paths_come_back_from_memory_and_from_disk() {
         for spilling in [false, true] {
-            let disk = || Spill::on(Box::new(Faulty { writes_left: 9999, ..Faulty::default() }), Grant::unlimited());
+            let disk = || {
+                Spill::on(
+                    Box::new(Faulty { writes_left: 9999, reads_left: 9999, ..Faulty::default() }),
+                    Grant::unlimited(),
+                )
+            };
             let mut log = StepLog::new(Grant::unlimited(), spilling.then(disk));
             let mut twin: Vec<(u64, u32)> = vec![(0, 0), (0, 1), (0, 2)];
             let mut random = 88172645463325252u64;
@@ -211,9 +270,15 @@ mod tests {
                 let position = if random.is_multiple_of(777) { 1 << 20 } else { (random >> 50) as u32 & 31 };
                 twin.push((parent, position));
             }
-            for &(parent, position) in &twin {
-                log.push(parent, position).unwrap();
+            let (some, others) = twin.split_at(100_000);
+            some.iter().for_each(|&(parent, position)| log.push(parent, position).unwrap());
+            let mut piece = Piece::default();
+            for entries in others.chunks(777) {
+                piece.clear();
+                entries.iter().for_each(|&(parent, position)| piece.push(parent, position));
+                log.append(&piece).unwrap();
             }
+            assert_eq!(log.len(), twin.len() as u64);
             for number in [0, 2, 3, 1000, 399_999] {
                 let mut expected = vec![];
                 let mut at = number;

@@ -1,17 +1,19 @@
 //! A set of keys of up to 128 bits that look random: a table keeps of each what the place does not tell.
 //!
-//! The leading bits of a key choose the line, as in the compact format of [`crate::roots`]: an entry keeps 28 more of
+//! Keys are left-aligned. The leading bits of a key choose the line, as [`compact`] says: an entry keeps 28 more of
 //! them and the number of the try. What is left of the key, its tail of up to twelve bytes, lies behind the entries of
 //! the same line, which so holds 16 keys without tails and 4 with the longest. A lookup touches one line, and looks at
 //! a tail only where the entry is equal. The larger the table, the shorter the tails. Growing happens in place, for
-//! homes never move down.
+//! homes never move down: line by line from the top end, so that what is not at home waits outside meanwhile. In the
+//! same way keys may get longer.
 
-use crate::budget::Grant;
-use crate::region::{Region, prefetch};
-use crate::roots::Full;
-use crate::roots::compact::{Compact, Inserted, LINE, REST_BITS, TRIES, scan_own};
+pub mod compact;
 
-const FIRST_LINES: usize = 64;
+use crate::arena::{Arena, LINE, Line, Pages};
+use crate::budget::Full;
+use compact::{Compact, Inserted, REST_BITS, TRIES, scan};
+use std::sync::atomic::{AtomicU8, Ordering};
+
 /// Homes are kept in 32 bits; growth is rounded up by a few lines.
 const MOST_LINES: usize = (1 << 32) - (1 << 16);
 /// How full a table may be: short lines overflow earlier.
@@ -22,7 +24,7 @@ const TAILS: [usize; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
 /// So many of the keys that wait while a table grows are put back at a time.
 const WAITING_BLOCK: usize = 1024;
 /// By how much tables grow, while they are at most so large: moving is dear, and so is memory.
-const GROWTH_PERCENT: [(usize, usize); 4] = [(1 << 20, 400), (4 << 20, 200), (64 << 20, 145), (usize::MAX, 130)];
+const GROWTH_PERCENT: [(usize, usize); 4] = [(16 << 10, 400), (64 << 10, 200), (4 << 20, 145), (usize::MAX, 130)];
 
 /// Does something with the length of a tail known to the compiler.
 macro_rules! by_tail {
@@ -45,14 +47,26 @@ const fn slots(tail: usize) -> usize {
     LINE * 4 / (4 + tail)
 }
 
-/// A line, as entries and as bytes.
-type Line = [u32; LINE];
+/// A run of keys: their leading 64 bits, and the others if keys have more.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub high: &'a [u64],
+    pub low: &'a [u64],
+}
+
+impl Run<'_> {
+    pub(crate) fn key(&self, index: usize) -> u128 {
+        (self.high[index] as u128) << 64 | self.low.get(index).copied().unwrap_or(0) as u128
+    }
+}
 
 /// A growing set of keys.
 #[derive(Debug)]
 pub struct Packed {
     key_bits: u32,
-    region: Region,
+    /// Leading bits that are the same in all keys.
+    common_bits: u32,
+    lines: Pages,
     shape: Shape,
     len: usize,
     /// Entries that are not at home.
@@ -67,17 +81,20 @@ pub struct Packed {
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     compact: Compact,
+    common_bits: u32,
+    /// Bits behind the common ones that home and entry tell.
     top_bits: u32,
     /// Bytes of a tail.
     tail: usize,
 }
 
 impl Shape {
-    fn new(key_bits: u32, lines: usize) -> Shape {
-        let top_bits = key_bits.min(lines.ilog2() + REST_BITS);
-        let least = (key_bits - top_bits).div_ceil(8) as usize;
+    fn new(key_bits: u32, common_bits: u32, lines: usize) -> Shape {
+        let own_bits = key_bits - common_bits;
+        let top_bits = own_bits.min(lines.ilog2() + REST_BITS).min(u64::BITS - common_bits);
+        let least = (own_bits - top_bits).div_ceil(8) as usize;
         let tail = TAILS.into_iter().find(|&tail| tail >= least).expect("keys have at most 128 bits");
-        Shape { compact: Compact::new(top_bits, lines), top_bits, tail }
+        Shape { compact: Compact::new(top_bits, lines), common_bits, top_bits, tail }
     }
 
     /// Keys that may be in a hundred lines.
@@ -92,24 +109,30 @@ impl Shape {
 
     /// Home and rest of a key.
     #[inline(always)]
-    fn home(&self, key: u128) -> (usize, u32) {
-        self.compact.split((key >> 64) as u64 >> (64 - self.top_bits))
+    fn home(&self, high: u64) -> (usize, u32) {
+        self.compact.split(high << self.common_bits >> (64 - self.top_bits))
     }
 
     #[inline(always)]
     fn tail<const TAIL: usize>(&self, key: u128) -> [u8; TAIL] {
-        let bytes = (key << self.top_bits).to_be_bytes();
+        let bytes = (key << (self.common_bits + self.top_bits)).to_be_bytes();
         std::array::from_fn(|index| bytes[index])
     }
 
-    /// The key of an entry with its tail, and whether it is at home in line `number`.
+    /// The key of an entry with its tail but for the common bits, and whether it is at home in line `number`.
     #[inline(always)]
     fn key<const TAIL: usize>(&self, number: usize, entry: u32, tail: &[u8; TAIL]) -> (u128, bool) {
         let (top, home) = self.compact.value(number, entry);
         let mut bytes = [0; 16];
         bytes[..TAIL].copy_from_slice(tail);
-        ((top as u128) << (128 - self.top_bits) | u128::from_be_bytes(bytes) >> self.top_bits, home)
+        let own = (top as u128) << (128 - self.top_bits) | u128::from_be_bytes(bytes) >> self.top_bits;
+        (own >> self.common_bits, home)
     }
+}
+
+/// A key without the bits that all have in common.
+fn own(key: u128, common_bits: u32) -> u128 {
+    key << common_bits >> common_bits
 }
 
 /// The tail of the key at `place`.
@@ -128,14 +151,14 @@ fn put<const TAIL: usize>(line: &mut Line, place: usize, entry: u32, tail: [u8; 
 }
 
 impl Packed {
-    /// A set of keys of `key_bits` bits.
-    pub fn new(key_bits: u32, grant: Grant) -> Result<Packed, Full> {
-        let mut region = Region::new(grant);
-        if !region.grow(FIRST_LINES * LINE * 4) {
+    /// A set of keys of `key_bits` bits, of which the first `common_bits` are the same in all.
+    pub fn new(key_bits: u32, common_bits: u32, arena: &Arena) -> Result<Packed, Full> {
+        let mut lines = arena.pages();
+        if !lines.grow(1, 0) {
             return Err(Full);
         }
-        let shape = Shape::new(key_bits, region.bytes() / (LINE * 4));
-        Ok(Packed { key_bits, region, shape, len: 0, displaced: 0, aside: Vec::new(), homes: Vec::new() })
+        let shape = Shape::new(key_bits, common_bits, lines.lines());
+        Ok(Packed { key_bits, common_bits, lines, shape, len: 0, displaced: 0, aside: Vec::new(), homes: Vec::new() })
     }
 
     pub fn len(&self) -> usize {
@@ -146,51 +169,133 @@ impl Packed {
         self.len == 0
     }
 
-    pub fn bytes(&self) -> usize {
-        self.region.bytes()
-    }
-
-    /// Makes sure that `count` more keys fit.
-    pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
+    /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
+    pub fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
         let wanted = self.len + count;
+        if key_bits > self.key_bits {
+            self.lengthen(key_bits)?;
+        }
         if wanted <= self.shape.room() {
             return Ok(());
         }
-        let lines = self.shape.compact.lines();
-        let growth =
-            GROWTH_PERCENT.iter().find(|(bytes, _)| self.bytes() <= *bytes).map_or(100, |(_, percent)| *percent);
+        let growth = GROWTH_PERCENT.iter().find(|(bytes, _)| self.lines.bytes() <= *bytes);
         let least = (wanted * 100).div_ceil(self.shape.room_of_hundred()) + 1;
-        let comfortable = least.max(lines * growth / 100);
+        let comfortable = least.max(self.lines.lines() * growth.map_or(100, |(_, percent)| *percent) / 100);
         let sizes = [comfortable, (least + comfortable) / 2, least];
         if sizes.into_iter().any(|lines| self.grow(lines)) { Ok(()) } else { Err(Full) }
     }
 
-    /// Inserts keys, and appends to `fresh` the positions of those not there before.
-    pub fn insert_all(&mut self, keys: &[u128], fresh: &mut Vec<u32>) {
-        by_tail!(self.shape.tail, TAIL => self.insert_with::<TAIL>(keys, fresh));
+    /// From now on keys have `key_bits` bits; those that are there end with zeros.
+    fn lengthen(&mut self, key_bits: u32) -> Result<(), Full> {
+        let before = std::mem::replace(&mut self.key_bits, key_bits);
+        let new = Shape::new(key_bits, self.common_bits, self.lines.lines());
+        if new.tail == self.shape.tail && new.top_bits == self.shape.top_bits {
+            return Ok(());
+        }
+        let least = (self.len * 100).div_ceil(new.room_of_hundred()) + 1;
+        if self.grow(least.max(self.lines.lines())) {
+            return Ok(());
+        }
+        self.key_bits = before;
+        Err(Full)
+    }
+
+    /// Inserts keys, says of each whether it was not there before, and returns how many were not.
+    pub fn insert_all(&mut self, keys: Run, fresh: &[AtomicU8]) -> usize {
+        by_tail!(self.shape.tail, TAIL => {
+            if keys.low.is_empty() {
+                self.insert_with::<TAIL>(keys, fresh, |index| (keys.high[index] as u128) << 64)
+            } else {
+                self.insert_with::<TAIL>(keys, fresh, |index| keys.key(index))
+            }
+        })
     }
 
     /// The same with the length of a tail known to the compiler.
-    fn insert_with<const TAIL: usize>(&mut self, keys: &[u128], fresh: &mut Vec<u32>) {
-        let (before, shape) = (fresh.len(), self.shape);
-        let lines = lines_mut(&mut self.region);
+    #[inline(always)]
+    fn insert_with<const TAIL: usize>(&mut self, keys: Run, fresh: &[AtomicU8], key: impl Fn(usize) -> u128) -> usize {
+        let (shape, lines) = (self.shape, &mut self.lines);
         self.homes.clear();
-        self.homes.extend(keys.iter().map(|&key| {
-            let (home, rest) = shape.home(key);
-            prefetch(&lines[home]);
+        self.homes.extend(keys.high.iter().map(|&high| {
+            let (home, rest) = shape.home(high);
+            lines.prefetch(home);
             (home as u32, rest)
         }));
-        for (position, (&key, &(home, rest))) in keys.iter().zip(&self.homes).enumerate() {
-            match insert::<TAIL>(&shape, lines, home as usize, rest, shape.tail(key)) {
-                Inserted::Known => continue,
-                Inserted::AtHome => {}
-                Inserted::Displaced => self.displaced += 1,
-                Inserted::NoRoom if self.aside.contains(&key) => continue,
-                Inserted::NoRoom => self.aside.push(key),
-            }
-            fresh.push(position as u32);
+        let mut count = 0;
+        for (index, (&(home, rest), fresh)) in self.homes.iter().zip(fresh).enumerate() {
+            let new = match insert::<TAIL>(&shape, lines, home as usize, rest, shape.tail(key(index))) {
+                Inserted::Known => false,
+                Inserted::AtHome => true,
+                Inserted::Displaced => {
+                    self.displaced += 1;
+                    true
+                }
+                Inserted::NoRoom => {
+                    let key = own(key(index), shape.common_bits);
+                    let new = !self.aside.contains(&key);
+                    if new {
+                        self.aside.push(key);
+                    }
+                    new
+                }
+            };
+            fresh.store(new as u8, Ordering::Relaxed);
+            count += new as usize;
         }
-        self.len += fresh.len() - before;
+        self.len += count;
+        count
+    }
+
+    /// Is the key there?
+    pub fn contains(&self, key: u128) -> bool {
+        by_tail!(self.shape.tail, TAIL => self.contains_with::<TAIL>(key))
+            || self.aside.contains(&own(key, self.common_bits))
+    }
+
+    fn contains_with<const TAIL: usize>(&self, key: u128) -> bool {
+        let (home, rest) = self.shape.home((key >> 64) as u64);
+        let tail = self.shape.tail::<TAIL>(key);
+        for attempt in 1..=TRIES {
+            let line = self.lines.line(self.shape.compact.line(home, rest, attempt));
+            let (equal, empty) = scan(line, attempt << REST_BITS | rest);
+            if (0..slots(TAIL)).any(|place| equal >> place & 1 == 1 && *tail_of::<TAIL>(line, place) == tail) {
+                return true;
+            }
+            if (empty.trailing_zeros() as usize) < slots(TAIL) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Visits all keys in ascending order, without the bits they have in common. Keys at home are in order as they lie;
+    /// the few others are sorted outside.
+    pub fn stream(&self, mut visit: impl FnMut(u128)) {
+        by_tail!(self.shape.tail, TAIL => self.stream_with::<TAIL>(&mut visit));
+    }
+
+    fn stream_with<const TAIL: usize>(&self, visit: &mut impl FnMut(u128)) {
+        let keys_of = |number: usize| {
+            let line = self.lines.line(number);
+            let held = (0..slots(TAIL)).take_while(|&place| line[place] != 0);
+            held.map(move |place| self.shape.key::<TAIL>(number, line[place], tail_of(line, place)))
+        };
+        let elsewhere = (0..self.shape.compact.lines()).flat_map(keys_of).filter(|(_, home)| !home);
+        let mut others: Vec<u128> = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied()).collect();
+        others.sort_unstable();
+        let mut others = others.into_iter().peekable();
+        let mut here = Vec::with_capacity(LINE);
+        for number in 0..self.shape.compact.lines() {
+            here.extend(keys_of(number).filter(|(_, home)| *home).map(|(key, _)| key));
+            here.sort_unstable();
+            for key in here.drain(..) {
+                while let Some(other) = others.next_if(|&other| other < key) {
+                    visit(other);
+                }
+                visit(key);
+            }
+        }
+        others.for_each(visit);
     }
 
     /// Grows to at least `lines`; false (and unchanged) if there is no room.
@@ -199,11 +304,10 @@ impl Packed {
         // will find the new home full, which is rare if the table grows much.
         let newly = if lines * 100 >= self.shape.compact.lines() * 130 { self.len / 32 } else { self.len / 16 };
         let outside = self.displaced + newly;
-        if lines > MOST_LINES || !self.region.grow_beside(lines * LINE * 4, outside * size_of::<u128>()) {
+        if lines > MOST_LINES || !self.lines.grow(lines, outside * size_of::<u128>()) {
             return false;
         }
-        // Growth is by whole pages: use all of it.
-        self.respread(Shape::new(self.key_bits, self.region.bytes() / (LINE * 4)), outside);
+        self.respread(Shape::new(self.key_bits, self.common_bits, self.lines.lines()), outside);
         true
     }
 
@@ -213,32 +317,27 @@ impl Packed {
         let mut waiting = std::mem::take(&mut self.aside);
         waiting.reserve_exact(outside);
         self.displaced = 0;
-        let lines = lines_mut(&mut self.region);
-        by_tail!(old.tail, TAIL => spread::<TAIL>(&old, &new, lines, &mut waiting));
+        by_tail!(old.tail, TAIL => spread::<TAIL>(&old, &new, &mut self.lines, &mut waiting));
         // A block at a time, for buffers are not charged; they are counted already.
         let len = self.len;
-        waiting.chunks(WAITING_BLOCK).for_each(|keys| self.insert_all(keys, &mut Vec::new()));
+        let fresh: Vec<AtomicU8> = (0..WAITING_BLOCK.min(waiting.len())).map(|_| AtomicU8::new(0)).collect();
+        for keys in waiting.chunks(WAITING_BLOCK) {
+            let high: Vec<u64> = keys.iter().map(|key| (key >> 64) as u64).collect();
+            let low: Vec<u64> = keys.iter().map(|&key| key as u64).collect();
+            self.insert_all(Run { high: &high, low: &low }, &fresh);
+        }
         self.len = len;
     }
 }
 
-fn lines_mut(region: &mut Region) -> &mut [Line] {
-    region.words_mut().as_chunks_mut().0
-}
-
 /// Line by line from the top end downwards, keys at home go to their new homes, which are the same line or one above;
 /// the others are left `waiting`.
-fn spread<const TAIL: usize>(old: &Shape, new: &Shape, lines: &mut [Line], waiting: &mut Vec<u128>) {
-    let mut at_home = Vec::with_capacity(LINE);
+fn spread<const TAIL: usize>(old: &Shape, new: &Shape, lines: &mut Pages, waiting: &mut Vec<u128>) {
     for number in (0..old.compact.lines()).rev() {
-        let line = std::mem::take(&mut lines[number]);
+        let line = std::mem::take(lines.line_mut(number));
         for place in (0..slots(TAIL)).take_while(|&place| line[place] != 0) {
             let (key, home) = old.key::<TAIL>(number, line[place], tail_of(&line, place));
-            if home { at_home.push(key) } else { waiting.push(key) }
-        }
-        for key in at_home.drain(..) {
-            let placed = by_tail!(new.tail, NEW => place_at_home::<NEW>(new, lines, key));
-            if !placed {
+            if !home || !by_tail!(new.tail, NEW => place_at_home::<NEW>(new, lines, key)) {
                 waiting.push(key);
             }
         }
@@ -247,11 +346,11 @@ fn spread<const TAIL: usize>(old: &Shape, new: &Shape, lines: &mut [Line], waiti
 
 /// Inserts a key with this home, rest and tail: where it was found to be or put.
 #[inline(always)]
-fn insert<const TAIL: usize>(shape: &Shape, lines: &mut [Line], home: usize, rest: u32, tail: [u8; TAIL]) -> Inserted {
+fn insert<const TAIL: usize>(shape: &Shape, lines: &mut Pages, home: usize, rest: u32, tail: [u8; TAIL]) -> Inserted {
     for attempt in 1..=TRIES {
         let entry = attempt << REST_BITS | rest;
-        let line = &mut lines[shape.compact.line(home, rest, attempt)];
-        let (equal, empty) = scan_own(line, entry);
+        let line = lines.line_mut(shape.compact.line(home, rest, attempt));
+        let (equal, empty) = scan(line, entry);
         let mut equal = equal & ((1 << slots(TAIL)) - 1);
         while equal != 0 {
             if tail_of(line, equal.trailing_zeros() as usize) == &tail {
@@ -270,75 +369,15 @@ fn insert<const TAIL: usize>(shape: &Shape, lines: &mut [Line], home: usize, res
 
 /// Puts a key that is not there into its home line, if that has room.
 #[inline(always)]
-fn place_at_home<const TAIL: usize>(shape: &Shape, lines: &mut [Line], key: u128) -> bool {
-    let (home, rest) = shape.home(key);
-    let place = scan_own(&lines[home], 0).1.trailing_zeros() as usize;
+fn place_at_home<const TAIL: usize>(shape: &Shape, lines: &mut Pages, key: u128) -> bool {
+    let (home, rest) = shape.home((key >> 64) as u64);
+    let line = lines.line_mut(home);
+    let place = scan(line, 0).1.trailing_zeros() as usize;
     if place < slots(TAIL) {
-        put(&mut lines[home], place, 1 << REST_BITS | rest, shape.tail::<TAIL>(key));
+        put(line, place, 1 << REST_BITS | rest, shape.tail::<TAIL>(key));
     }
     place < slots(TAIL)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::budget::Budget;
-    use std::collections::HashSet;
-
-    fn random(state: &mut u64) -> u64 {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        *state
-    }
-
-    #[test]
-    fn agrees_with_a_hash_set_while_growing() {
-        for key_bits in [24, 34, 44, 45, 60, 70, 76, 77, 96, 102, 127, 128] {
-            let mut table = Packed::new(key_bits, Grant::unlimited()).unwrap();
-            let (mut twin, mut seed) = (HashSet::new(), 88172645463325252u64);
-            let mut tails = HashSet::new();
-            for _ in 0..250 {
-                // Leading bits look random, some tails differ where leading bits are equal.
-                let keys: Vec<u128> = (0..100)
-                    .map(|_| {
-                        let (draw, low) = (random(&mut seed) % 40_000, random(&mut seed) % 2);
-                        let top = (draw as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)
-                            & u128::MAX << (128 - key_bits);
-                        top ^ (low as u128) << (128 - key_bits)
-                    })
-                    .collect();
-                table.reserve(keys.len()).unwrap();
-                let mut fresh = Vec::new();
-                table.insert_all(&keys, &mut fresh);
-                let expected = (0..100u32).filter(|&position| twin.insert(keys[position as usize])).collect::<Vec<_>>();
-                assert_eq!(fresh, expected, "{key_bits} bits");
-                tails.insert(table.shape.tail);
-            }
-            assert_eq!(table.len(), twin.len());
-            let (all, mut fresh): (Vec<u128>, _) = (twin.into_iter().collect(), Vec::new());
-            table.insert_all(&all, &mut fresh);
-            assert!(fresh.is_empty(), "{key_bits} bits: {} keys were lost", fresh.len());
-            assert!(
-                ![45, 60, 70].contains(&key_bits) || tails.len() > 1,
-                "{key_bits} bits: tails got shorter {tails:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_small_grant_fills_up_without_losing_keys() {
-        let budget = Budget::new(100 << 10);
-        let mut table = Packed::new(64, budget.grant("t", 100 << 10)).unwrap();
-        let key = |count: u128| count.wrapping_mul(0x9E37_79B9_7F4A_7C15) << 64;
-        let (mut count, mut fresh) = (0u128, Vec::new());
-        while table.reserve(1).is_ok() {
-            table.insert_all(&[key(count)], &mut fresh);
-            count += 1;
-        }
-        assert_eq!(fresh.len() as u128, count);
-        assert!(count > 7_000 && budget.used_bytes() <= 100 << 10, "only {count} keys in 100 KiB");
-        table.insert_all(&(0..count).map(key).collect::<Vec<_>>(), &mut fresh);
-        assert_eq!(fresh.len() as u128, count);
-    }
-}
+mod tests;

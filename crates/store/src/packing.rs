@@ -57,61 +57,96 @@ impl Packing {
         self.bits
     }
 
-    /// Puts the keys of `states`, which are end to end, into `keys`.
-    pub fn encode(&self, states: &[u32], keys: &mut Vec<u128>) {
-        keys.clear();
-        let unknown = self.encode_fast(states, keys);
+    /// Puts the keys of `states`, which are end to end, into `high` and, if they have more than 64 bits, `low`.
+    pub fn encode(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) {
+        high.clear();
+        low.clear();
+        let unknown = self.encode_fast(states, high, low);
         // Two states that differ there would have one key.
         assert!(unknown == 0, "a state has bits that its model says are never used");
     }
 
     /// Returns the bits that should be zero.
-    fn encode_fast(&self, states: &[u32], keys: &mut Vec<u128>) -> u64 {
+    fn encode_fast(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("bmi2") {
             // SAFETY: the processor has what the function asks for.
-            return unsafe { self.encode_with_pext(states, keys) };
+            return unsafe { self.encode_with_pext(states, high, low) };
         }
-        self.encode_with(states, keys, Pair::join)
+        self.encode_with(states, high, low, Pair::join)
     }
 
     /// The processor moves bits together in one instruction.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi2")]
-    fn encode_with_pext(&self, states: &[u32], keys: &mut Vec<u128>) -> u64 {
-        self.encode_with(states, keys, |pair, words| core::arch::x86_64::_pext_u64(words, pair.used))
+    fn encode_with_pext(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) -> u64 {
+        self.encode_with(states, high, low, |pair, words| core::arch::x86_64::_pext_u64(words, pair.used))
     }
 
     #[inline(always)]
-    fn encode_with(&self, states: &[u32], keys: &mut Vec<u128>, join: impl Fn(&Pair, u64) -> u64) -> u64 {
+    fn encode_with(
+        &self,
+        states: &[u32],
+        high: &mut Vec<u64>,
+        low: &mut Vec<u64>,
+        join: impl Fn(&Pair, u64) -> u64,
+    ) -> u64 {
+        if self.bits > u64::BITS {
+            return self.encode_long(states, high, low, join);
+        }
         match self.width {
-            1 => self.encode_narrow::<1>(states, keys, join),
-            2 => self.encode_narrow::<2>(states, keys, join),
-            3 => self.encode_wide(states.as_chunks::<3>().0, keys, join),
-            4 => self.encode_wide(states.as_chunks::<4>().0, keys, join),
-            5 => self.encode_wide(states.as_chunks::<5>().0, keys, join),
-            6 => self.encode_wide(states.as_chunks::<6>().0, keys, join),
-            width => self.encode_wide(states.chunks_exact(width), keys, join),
+            1 => self.encode_narrow::<1>(states, high, join),
+            2 => self.encode_narrow::<2>(states, high, join),
+            3 => self.encode_short(states.as_chunks::<3>().0, high, join),
+            4 => self.encode_short(states.as_chunks::<4>().0, high, join),
+            5 => self.encode_short(states.as_chunks::<5>().0, high, join),
+            6 => self.encode_short(states.as_chunks::<6>().0, high, join),
+            width => self.encode_short(states.chunks_exact(width), high, join),
         }
     }
 
+    /// Several pairs with at most 64 bits in all.
     #[inline(always)]
-    fn encode_wide<S: AsRef<[u32]>>(
+    fn encode_short<S: AsRef<[u32]>>(
         &self,
         states: impl IntoIterator<Item = S>,
-        keys: &mut Vec<u128>,
+        high: &mut Vec<u64>,
         join: impl Fn(&Pair, u64) -> u64,
     ) -> u64 {
         let mut unknown = 0;
-        keys.extend(states.into_iter().map(|state| {
+        high.extend(states.into_iter().map(|state| {
             let mut joined = 0;
             for (words, pair) in state.as_ref().chunks(2).zip(&self.pairs) {
                 let words = pair_of(words);
                 unknown |= words & !pair.used;
+                // The last pairs may use no bits at all.
+                joined |= join(pair, words) << pair.left.saturating_sub(64);
+            }
+            self.scrambled(joined)
+        }));
+        unknown
+    }
+
+    #[inline(always)]
+    fn encode_long(
+        &self,
+        states: &[u32],
+        high: &mut Vec<u64>,
+        low: &mut Vec<u64>,
+        join: impl Fn(&Pair, u64) -> u64,
+    ) -> u64 {
+        let mut unknown = 0;
+        for state in states.chunks_exact(self.width) {
+            let mut joined = 0;
+            for (words, pair) in state.chunks(2).zip(&self.pairs) {
+                let words = pair_of(words);
+                unknown |= words & !pair.used;
                 joined |= (join(pair, words) as u128) << pair.left;
             }
-            self.mixed(joined)
-        }));
+            let mixed = self.mixed(joined);
+            high.push((mixed >> 64) as u64);
+            low.push(mixed as u64);
+        }
         unknown
     }
 
@@ -120,15 +155,15 @@ impl Packing {
     fn encode_narrow<const WIDTH: usize>(
         &self,
         states: &[u32],
-        keys: &mut Vec<u128>,
+        high: &mut Vec<u64>,
         join: impl Fn(&Pair, u64) -> u64,
     ) -> u64 {
         let (pair, left) = (self.pairs[0], u64::BITS - self.bits);
         let mut unknown = 0;
-        keys.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| {
+        high.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| {
             let words = pair_of(state);
             unknown |= words & !pair.used;
-            (self.scrambled(join(&pair, words) << left) as u128) << 64
+            self.scrambled(join(&pair, words) << left)
         }));
         unknown
     }
@@ -217,11 +252,10 @@ mod tests {
                 let values: Vec<u32> = (0..1 << mask.count_ones()).map(|value| spread(value, mask)).collect();
                 states.iter().flat_map(|state| values.iter().map(|&value| [&state[..], &[value]].concat())).collect()
             });
-            let mut keys = Vec::new();
-            packing.encode(&states.concat(), &mut keys);
-            let mut slowly = Vec::new();
-            packing.encode_with(&states.concat(), &mut slowly, Pair::join);
-            assert_eq!(keys, slowly, "with and without the instruction of the processor");
+            let keys = keys(&packing, &states.concat());
+            let (mut high, mut low) = (Vec::new(), Vec::new());
+            packing.encode_with(&states.concat(), &mut high, &mut low, Pair::join);
+            assert_eq!(keys, joined(&high, &low), "with and without the instruction of the processor");
             assert!(keys.iter().all(|key| key.trailing_zeros() >= 128 - packing.key_bits()));
             assert_eq!(keys.iter().collect::<HashSet<_>>().len(), states.len());
         }
@@ -232,7 +266,19 @@ mod tests {
     #[test]
     #[should_panic(expected = "never used")]
     fn a_state_with_other_bits_is_refused() {
-        Packing::new(&[0xFF, 0x0F, 1]).unwrap().encode(&[0xFF, 0x0F, 1, 3, 0x10, 0], &mut Vec::new());
+        Packing::new(&[0xFF, 0x0F, 1]).unwrap().encode(&[0xFF, 0x0F, 1, 3, 0x10, 0], &mut Vec::new(), &mut Vec::new());
+    }
+
+    fn keys(packing: &Packing, states: &[u32]) -> Vec<u128> {
+        let (mut high, mut low) = (Vec::new(), Vec::new());
+        packing.encode(states, &mut high, &mut low);
+        joined(&high, &low)
+    }
+
+    fn joined(high: &[u64], low: &[u64]) -> Vec<u128> {
+        assert!(low.is_empty() || low.len() == high.len());
+        let low = low.iter().copied().chain(std::iter::repeat(0));
+        high.iter().zip(low).map(|(&high, low)| (high as u128) << 64 | low as u128).collect()
     }
 
     /// The bits of `value` in the places of `mask`.
@@ -254,8 +300,7 @@ mod tests {
         ];
         for (number, (used, state)) in sets.iter().enumerate() {
             let packing = Packing::new(used).unwrap();
-            let mut keys = Vec::new();
-            packing.encode(&(0..1 << 18).flat_map(state).collect::<Vec<_>>(), &mut keys);
+            let keys = keys(&packing, &(0..1 << 18).flat_map(state).collect::<Vec<_>>());
             let mut lines = vec![0u32; 1 << 14];
             keys.iter().for_each(|key| lines[(key >> (128 - 14)) as usize] += 1);
             let variance = lines.iter().map(|&fill| (fill as f64 - 16.0).powi(2)).sum::<f64>() / lines.len() as f64;

@@ -1,11 +1,14 @@
 //! The frontier of a breadth-first search: states in, the same states out, in order.
 //!
 //! States lie in chunks. When the grant has no room for another chunk and there is a spill, chunks that
-//! will be needed last wait on disk; they are written and read in order, whole.
+//! will be needed last wait on disk; they are written and read in order, whole. Room is made first
+//! ([`Queue::extend`]) and filled then, by several workers if there are any; likewise states are first brought into
+//! memory ([`Queue::ready`]), then read, then dropped ([`Queue::advance`]). States are named by how many come before them.
 
 use crate::budget::Grant;
 use crate::disk::{SLOT, Shortage, Slot, Spill};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
 
@@ -14,36 +17,32 @@ const CHUNK_WORDS: usize = SLOT / 4;
 pub struct Queue {
     width: usize,
     per_chunk: usize,
-    /// Oldest first. Everything before `front_ram` is in memory; then may come chunks on disk; the last is
-    /// in memory and being filled.
+    /// Oldest first. The first and the last are in memory; chunks in between may be on disk. All but the last are full.
     chunks: VecDeque<Chunk>,
-    /// States of the first chunk that were taken already.
+    /// States of the first chunk that were dropped already.
     taken: usize,
-    len: u64,
-    spare: Vec<Box<[u32]>>,
+    len: usize,
+    /// Chunks at the front that must stay in memory.
+    ready: usize,
+    spare: Vec<Box<[AtomicU32]>>,
     grant: Grant,
     spill: Option<Spill>,
 }
 
 #[derive(Debug)]
-struct Chunk {
-    states: usize,
-    place: Place,
-}
-
-#[derive(Debug)]
-enum Place {
-    Ram(Box<[u32]>),
+enum Chunk {
+    Ram(Box<[AtomicU32]>),
     Disk(Slot),
 }
 
 impl Queue {
     pub fn new(width: usize, grant: Grant, spill: Option<Spill>) -> Queue {
         let per_chunk = (CHUNK_WORDS / width).max(1);
-        Queue { width, per_chunk, chunks: VecDeque::new(), taken: 0, len: 0, spare: Vec::new(), grant, spill }
+        let (chunks, spare) = (VecDeque::new(), Vec::new());
+        Queue { width, per_chunk, chunks, taken: 0, len: 0, ready: 0, spare, grant, spill }
     }
 
-    pub fn len(&self) -> u64 {
+    pub fn len(&self) -> usize {
         self.len
     }
 
@@ -51,89 +50,134 @@ impl Queue {
         self.len == 0
     }
 
-    #[inline]
-    pub fn push(&mut self, state: &[u32]) -> Result<(), Shortage> {
-        if self.chunks.back().is_none_or(|chunk| chunk.states == self.per_chunk) {
-            let room = self.buffer()?;
-            self.chunks.push_back(Chunk { states: 0, place: Place::Ram(room) });
+    /// Makes room for `count` states at the end, which must be written next, and returns the place of the first.
+    pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
+        let (first, complete) = (self.len, (self.taken + self.len) / self.per_chunk);
+        while (self.taken + self.len + count) > self.chunks.len() * self.per_chunk {
+            let room = self.buffer(complete)?;
+            self.chunks.push_back(Chunk::Ram(room));
         }
-        let Some(Chunk { states, place: Place::Ram(words) }) = self.chunks.back_mut() else {
-            unreachable!("the last chunk is in memory")
-        };
-        words[*states * self.width..][..self.width].copy_from_slice(state);
-        *states += 1;
-        self.len += 1;
-        Ok(())
+        self.len += count;
+        Ok(first)
     }
 
-    /// Moves up to `count` of the oldest states into `out`, which is cleared; returns how many.
-    pub fn take(&mut self, count: usize, out: &mut Vec<u32>) -> Result<usize, Shortage> {
-        out.clear();
-        self.load_front()?;
-        let Some(Chunk { states, place: Place::Ram(words) }) = self.chunks.front() else { return Ok(0) };
-        let count = count.min(*states - self.taken);
-        out.extend_from_slice(&words[self.taken * self.width..][..count * self.width]);
-        self.taken += count;
-        self.len -= count as u64;
-        // Where chunks end depends on what was pushed, not on when it is taken.
-        if self.taken == self.per_chunk {
-            self.taken = 0;
-            if let Some(Chunk { place: Place::Ram(words), .. }) = self.chunks.pop_front() {
-                self.recycle(words);
+    /// Writes the state at `place`, for which room was made.
+    #[inline]
+    pub fn write(&self, place: usize, state: &[u32]) {
+        let words = self.state(place);
+        words.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+    }
+
+    /// Brings up to `count` of the oldest states into memory, and says how many of them are there now.
+    pub fn ready(&mut self, count: usize) -> Result<usize, Shortage> {
+        let count = count.min(self.len);
+        let wanted = (self.taken + count).div_ceil(self.per_chunk);
+        self.ready = 0;
+        while self.ready < wanted {
+            if let Err(shortage) = self.load(self.ready) {
+                // A part is enough; it is the rest that waits.
+                return if self.ready == 0 { Err(shortage) } else { Ok(self.ready * self.per_chunk - self.taken) };
             }
+            self.ready += 1;
         }
         Ok(count)
     }
 
-    /// Makes sure that the first chunk is in memory.
-    fn load_front(&mut self) -> Result<(), Shortage> {
-        if !matches!(self.chunks.front(), Some(Chunk { place: Place::Disk(_), .. })) {
+    /// Copies `count` states from `place` on into `out`, which is cleared. They must be in memory.
+    pub fn read(&self, place: usize, count: usize, out: &mut Vec<u32>) {
+        out.clear();
+        out.reserve(count * self.width);
+        let (mut at, end) = (self.taken + place, self.taken + place + count);
+        while at < end {
+            let chunk_end = (at / self.per_chunk + 1) * self.per_chunk;
+            let (first, states) = (at % self.per_chunk, end.min(chunk_end) - at);
+            let words = &self.words(at / self.per_chunk)[first * self.width..][..states * self.width];
+            out.extend(words.iter().map(|word| word.load(Ordering::Relaxed)));
+            at += states;
+        }
+    }
+
+    /// Drops the `count` oldest states.
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.len);
+        self.len -= count;
+        self.taken += count;
+        self.ready = 0;
+        while self.taken >= self.per_chunk {
+            self.taken -= self.per_chunk;
+            match self.chunks.pop_front() {
+                // It stays charged to the grant: memory freed between other allocations is not returned to the
+                // system, so giving the bytes back would let others take them twice.
+                Some(Chunk::Ram(words)) => self.spare.push(words),
+                other => unreachable!("states were dropped that were not in memory: {other:?}"),
+            }
+        }
+    }
+
+    fn words(&self, chunk: usize) -> &[AtomicU32] {
+        match &self.chunks[chunk] {
+            Chunk::Ram(words) => words,
+            Chunk::Disk(_) => unreachable!("the chunk is on disk"),
+        }
+    }
+
+    #[inline]
+    fn state(&self, place: usize) -> &[AtomicU32] {
+        let at = self.taken + place;
+        &self.words(at / self.per_chunk)[at % self.per_chunk * self.width..][..self.width]
+    }
+
+    /// Makes sure that a chunk is in memory.
+    fn load(&mut self, chunk: usize) -> Result<(), Shortage> {
+        if matches!(self.chunks[chunk], Chunk::Ram(_)) {
             return Ok(());
         }
-        let mut words = self.buffer()?;
-        let chunk = self.chunks.front_mut().expect("just seen");
-        let Place::Disk(slot) = std::mem::replace(&mut chunk.place, Place::Ram(Box::default())) else {
-            unreachable!("just seen")
-        };
+        let words = self.buffer(self.chunks.len() - 1)?;
+        let Chunk::Disk(slot) = &self.chunks[chunk] else { unreachable!("just seen") };
         let spill = self.spill.as_mut().expect("it wrote the chunk");
-        let bytes = bytemuck::cast_slice_mut(&mut words[..chunk.states * self.width]);
-        spill.read(&slot, bytes).map_err(Shortage::Disk)?;
-        spill.release(slot);
-        chunk.place = Place::Ram(words);
+        let mut bytes = vec![0; self.per_chunk * self.width * 4];
+        if let Err(error) = spill.read(slot, &mut bytes) {
+            self.spare.push(words);
+            return Err(Shortage::Disk(error));
+        }
+        let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")));
+        words.iter().zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        if let Chunk::Disk(slot) = std::mem::replace(&mut self.chunks[chunk], Chunk::Ram(words)) {
+            spill.release(slot);
+        }
         Ok(())
     }
 
-    /// A buffer for one chunk: a spare one, a new one, or one whose contents go to disk.
-    fn buffer(&mut self) -> Result<Box<[u32]>, Shortage> {
+    /// A buffer for one chunk: a spare one, a new one, or one whose contents go to disk. The first `complete` chunks
+    /// were filled.
+    fn buffer(&mut self, complete: usize) -> Result<Box<[AtomicU32]>, Shortage> {
         let words = self.per_chunk * self.width;
         if let Some(buffer) = self.spare.pop() {
             return Ok(buffer);
         }
         if self.grant.take(words as u64 * 4) {
-            return Ok(vec![0; words].into_boxed_slice());
+            return Ok((0..words).map(|_| AtomicU32::new(0)).collect());
         }
-        // The youngest full chunk in memory will be needed last. The first chunk is being read.
+        // The youngest full chunk in memory will be needed last. The first ones are being read.
         let Some(spill) = self.spill.as_mut().filter(|_| words * 4 <= SLOT) else { return Err(Shortage::Memory) };
-        let full = |chunk: &&mut Chunk| matches!(chunk.place, Place::Ram(_)) && chunk.states == self.per_chunk;
-        let Some(chunk) = self.chunks.iter_mut().skip(1).rev().find(full) else { return Err(Shortage::Memory) };
-        let Place::Ram(buffer) = &chunk.place else { unreachable!("just found") };
-        let slot = spill.put(bytemuck::cast_slice(buffer)).map_err(Shortage::Disk)?;
-        match std::mem::replace(&mut chunk.place, Place::Disk(slot)) {
-            Place::Ram(buffer) => Ok(buffer),
-            Place::Disk(_) => unreachable!("just found"),
+        let candidates = (self.ready.max(1)..complete).rev();
+        let mut in_memory = candidates.filter(|&chunk| matches!(self.chunks[chunk], Chunk::Ram(_)));
+        let Some(chunk) = in_memory.next() else { return Err(Shortage::Memory) };
+        let bytes: Vec<u8> = match &self.chunks[chunk] {
+            Chunk::Ram(words) => words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect(),
+            Chunk::Disk(_) => unreachable!("just found"),
+        };
+        let slot = spill.put(&bytes).map_err(Shortage::Disk)?;
+        match std::mem::replace(&mut self.chunks[chunk], Chunk::Disk(slot)) {
+            Chunk::Ram(buffer) => Ok(buffer),
+            Chunk::Disk(_) => unreachable!("just found"),
         }
-    }
-
-    /// Keeps the buffer for a later chunk. It stays charged to the grant: memory freed between other allocations is
-    /// not returned to the system, so giving the bytes back would let others take them twice.
-    fn recycle(&mut self, words: Box<[u32]>) {
-        self.spare.push(words);
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let held = self.chunks.iter().filter(|chunk| matches!(chunk.place, Place::Ram(_))).count() + self.spare.len();
+        let held = self.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Ram(_))).count() + self.spare.len();
         self.grant.give_back((held * self.per_chunk * self.width * 4) as u64);
     }
 }
@@ -145,36 +189,52 @@ mod tests {
     use crate::disk::SpillError;
     use crate::disk::faulty::Faulty;
 
+    /// Adds states numbered from `next`.
+    fn add(queue: &mut Queue, next: &mut u32, count: usize) -> Result<(), Shortage> {
+        let width = queue.width as u32;
+        let first = queue.extend(count)?;
+        for place in first..first + count {
+            let state: Vec<u32> = (0..width).map(|word| *next ^ word).collect();
+            queue.write(place, &state);
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes up to `count` states, which must be those numbered from `next`.
+    fn take(queue: &mut Queue, next: &mut u32, count: usize) -> Result<usize, Shortage> {
+        let (ready, mut out) = (queue.ready(count)?, Vec::new());
+        for place in (0..ready).step_by(100) {
+            queue.read(place, (ready - place).min(100), &mut out);
+            for state in out.chunks(queue.width) {
+                assert!(state.iter().enumerate().all(|(word, &value)| value == *next ^ word as u32));
+                *next += 1;
+            }
+        }
+        queue.advance(ready);
+        Ok(ready)
+    }
+
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
         let budget = Budget::new(ram_chunks * SLOT as u64);
         let disk = Budget::new(disk_chunks * SLOT as u64);
-        let spill =
-            Spill::on(Box::new(Faulty { writes_left: usize::MAX, ..Faulty::default() }), disk.grant("spill", u64::MAX));
+        let faulty = Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() };
+        let spill = Spill::on(Box::new(faulty), disk.grant("spill", u64::MAX));
         let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), Some(spill));
-        let (mut next_in, mut next_out, mut out) = (0u32, 0u32, Vec::new());
-        // Push more than is taken, then drain.
+        let (mut next_in, mut next_out) = (0u32, 0u32);
+        // Add more than is taken, then drain.
         for round in 0..60 {
-            for _ in 0..4000 {
-                let state: Vec<u32> = (0..width as u32).map(|word| next_in ^ word).collect();
-                if queue.push(&state).is_err() {
+            for _ in 0..40 {
+                if add(&mut queue, &mut next_in, 100).is_err() {
                     return false;
                 }
-                next_in += 1;
             }
             for _ in 0..if round % 2 == 0 { 3 } else { 9 } {
-                let count = queue.take(333, &mut out).unwrap();
-                for state in out.chunks(width) {
-                    assert!(state.iter().enumerate().all(|(word, &value)| value == next_out ^ word as u32));
-                    next_out += 1;
-                }
-                assert!(count <= 333);
+                assert!(take(&mut queue, &mut next_out, 333).unwrap() > 0);
             }
         }
-        while queue.take(100, &mut out).unwrap() > 0 {
-            for state in out.chunks(width) {
-                assert_eq!(state[0], next_out);
-                next_out += 1;
-            }
+        while !queue.is_empty() {
+            assert!(take(&mut queue, &mut next_out, 100).unwrap() > 0);
         }
         assert!(queue.is_empty() && next_in == next_out);
         drop(queue);
@@ -196,17 +256,17 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_disk_is_an_answer() {
-        let budget = Budget::new(2 * SLOT as u64);
-        let spill = Spill::on(Box::new(Faulty { writes_left: 1, ..Faulty::default() }), Grant::unlimited());
-        let mut queue = Queue::new(4, budget.grant("queue", u64::MAX), Some(spill));
-        let mut failure = None;
-        for _ in 0..100_000 {
-            if let Err(error) = queue.push(&[1, 2, 3, 4]) {
-                failure = Some(error);
-                break;
-            }
+    fn a_disk_that_fails_to_write_or_to_read_is_an_answer() {
+        for (writes_left, reads_left) in [(1, usize::MAX), (usize::MAX, 1)] {
+            let budget = Budget::new(4 * SLOT as u64);
+            let faulty = Faulty { writes_left, reads_left, ..Faulty::default() };
+            let mut queue =
+                Queue::new(4, budget.grant("queue", u64::MAX), Some(Spill::on(Box::new(faulty), Grant::unlimited())));
+            let (mut next_in, mut next_out) = (0, 0);
+            let added = (0..1_000).try_for_each(|_| add(&mut queue, &mut next_in, 100));
+            let taken = (0..1_000).try_for_each(|_| take(&mut queue, &mut next_out, 100).map(|_| ()));
+            let failure = added.and(taken).unwrap_err();
+            assert!(matches!(failure, Shortage::Disk(SpillError::Io(_))), "{failure:?}");
         }
-        assert!(matches!(failure, Some(Shortage::Memory | Shortage::Disk(SpillError::Io(_)))));
     }
 }

@@ -9,7 +9,7 @@ use crate::budget::Grant;
 use crate::meter;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
@@ -23,9 +23,9 @@ static LEFT_TO_OTHERS: OnceLock<u64> = OnceLock::new();
 
 /// How much a region may reserve.
 fn reservable() -> usize {
-    let Some(bytes) = meter::mappable_bytes() else { return 1 << 44 };
+    let Some(bytes) = meter::mappable_bytes() else { return usize::MAX };
     let others = *LEFT_TO_OTHERS.get_or_init(|| bytes / 2);
-    ((bytes.saturating_sub(others) / SHARE_OF_ADDRESSES) as usize).max(PAGE)
+    (bytes.saturating_sub(others) / SHARE_OF_ADDRESSES) as usize
 }
 
 /// A zero-filled block of memory with room to grow.
@@ -48,8 +48,15 @@ unsafe impl Sync for Region {}
 impl Region {
     /// An empty region that can grow as far as its grant's cap.
     pub fn new(grant: Grant) -> Region {
+        Region::one_of(1, grant)
+    }
+
+    /// One of so many regions that grow alike within one grant: address space for four times its part is enough.
+    pub fn one_of(regions: usize, grant: Grant) -> Region {
+        let cap = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).min(1 << 44);
+        let wanted = if regions == 1 { cap } else { (cap / regions).saturating_mul(4).min(cap) };
+        let mut wanted = wanted.min(reservable()).max(PAGE);
         // A limit on address space (`ulimit -v`) may forbid the whole reservation: halve until it fits.
-        let mut wanted = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).clamp(PAGE, reservable());
         loop {
             let map_len = wanted.next_multiple_of(HUGE) + HUGE;
             let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
@@ -86,7 +93,7 @@ impl Region {
         if wanted > self.reserved || !self.grant.take((wanted - self.used) as u64) {
             return false;
         }
-        if wanted >= LARGE {
+        if wanted >= LARGE && self.grant.allows_huge_pages() {
             // SAFETY: advice on a prefix of our own mapping. Failure only costs speed.
             let _ = unsafe { madvise(self.base.cast(), wanted, Advice::LinuxHugepage) };
         }
@@ -105,14 +112,14 @@ impl Region {
         grown
     }
 
+    /// Where it begins, aligned to a huge page; it never moves.
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: `used` bytes are mapped, zero-initialised and aligned; atomics allow shared writes.
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.used / 4) }
-    }
-
-    pub fn pairs(&self) -> &[AtomicU64] {
-        // SAFETY: as in `words`.
-        unsafe { std::slice::from_raw_parts(self.base.cast(), self.used / 8) }
     }
 
     pub fn words_mut(&mut self) -> &mut [u32] {

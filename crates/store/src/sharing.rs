@@ -4,9 +4,9 @@
 //! codec grow under the write lock. Nothing is lost when memory runs out: then one block at a time asks for the little
 //! it needs.
 
-use crate::codec::Coder;
-use crate::roots::Full;
-use crate::tiers::{Block, Scratch, Tiers};
+use crate::budget::Full;
+use crate::codec::{Coder, Keys};
+use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -24,33 +24,37 @@ impl<'a> SharedCoder<'a> {
     }
 
     /// Computes the keys of a block, growing tables where necessary.
-    pub fn encode(&self, block: Block, scratch: &mut Scratch, wants_parents: bool) -> Result<(), Full> {
+    pub fn encode(&self, block: Block, entry: &mut Entry, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
         self.wanted.fetch_add(block.len(), Ordering::AcqRel);
-        let encoded = self.encode_announced(block, scratch, wants_parents);
+        let encoded = self.encode_announced(block, entry, needs, keys);
         self.wanted.fetch_sub(block.len(), Ordering::AcqRel);
         encoded
     }
 
-    /// Lets the codec learn from what is held, if it is time for that. Blocks that were encoded and not inserted by then
-    /// must be encoded again: see [`Tiers::accept`].
+    /// Tells `tiers` how long keys are by now; see [`Tiers::look_at`].
+    pub fn show(&self, tiers: &Tiers) {
+        tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
     pub fn learn_from(&self, tiers: &mut Tiers) {
-        if tiers.can_teach() {
-            tiers.teach(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
+        if tiers.samples() {
+            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    fn encode_announced(&self, block: Block, scratch: &mut Scratch, wants_parents: bool) -> Result<(), Full> {
+    fn encode_announced(&self, block: Block, entry: &mut Entry, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
         loop {
             // Who announces a block after this counts ours too, for it stays announced until its keys are in the tables.
             let coder = self.coder.read().unwrap_or_else(PoisonError::into_inner);
             if coder.has_room(self.wanted.load(Ordering::Acquire)) {
-                return scratch.encode(&coder, block, wants_parents);
+                return entry.encode(&coder, block, needs, keys);
             }
             drop(coder);
             let mut coder = self.coder.write().unwrap_or_else(PoisonError::into_inner);
             if coder.reserve(self.wanted.load(Ordering::Acquire)).is_err() {
                 coder.reserve(block.len())?;
-                return scratch.encode(&coder, block, wants_parents);
+                return entry.encode(&coder, block, needs, keys);
             }
         }
     }
@@ -71,23 +75,30 @@ mod tests {
         (0..400).map(move |block| (0..STATES).flat_map(|index| state((block + worker) * STATES + index)).collect())
     }
 
+    /// Encodes one block after the other for a store of one shard, where keys keep their order.
+    fn encode_all(shared: &SharedCoder, needs: Needs, worker: usize) -> Result<Vec<u64>, Full> {
+        let (mut entry, mut scratch, mut all) = (Entry::default(), Keys::default(), Vec::new());
+        for states in blocks(worker) {
+            shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch)?;
+            all.extend_from_slice(&scratch.high);
+        }
+        Ok(all)
+    }
+
+    fn on_workers<T: Send>(firsts: &[usize], run: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        std::thread::scope(|scope| {
+            let run = &run;
+            let workers: Vec<_> = firsts.iter().map(|&first| scope.spawn(move || run(first))).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        })
+    }
+
     #[test]
     fn keys_are_equal_exactly_when_states_are_while_tables_grow() {
         let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &Grant::unlimited()).unwrap();
+        let needs = Tiers::exact(&coder, 0, &Grant::unlimited()).unwrap().needs();
         let shared = SharedCoder::new(&mut coder);
-        let encode_all = |worker: usize| {
-            let mut scratch = Scratch::default();
-            let mut keys = Vec::new();
-            for states in blocks(worker) {
-                shared.encode(Block::of(&states, &[0, STATES as u32]), &mut scratch, false).unwrap();
-                keys.extend_from_slice(scratch.keys.roots());
-            }
-            keys
-        };
-        let keys: Vec<Vec<u64>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..4).map(|worker| scope.spawn(move || encode_all(worker))).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
-        });
+        let keys = on_workers(&[0, 1, 2, 3], |worker| encode_all(&shared, needs, worker).unwrap());
         // Each worker is a block ahead of the one before.
         assert!(keys.windows(2).all(|pair| pair[0][STATES..] == pair[1][..pair[1].len() - STATES]));
         let distinct: std::collections::HashSet<u64> = keys.iter().flatten().copied().collect();
@@ -98,17 +109,9 @@ mod tests {
     fn memory_that_runs_out_is_an_answer_for_everybody() {
         let budget = Budget::new(200 << 10);
         let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &budget.grant("tree", 200 << 10)).unwrap();
+        let needs = Tiers::exact(&coder, 0, &Grant::unlimited()).unwrap().needs();
         let shared = SharedCoder::new(&mut coder);
-        let fails = |worker: usize| {
-            let mut scratch = Scratch::default();
-            blocks(worker)
-                .any(|states| shared.encode(Block::of(&states, &[0, STATES as u32]), &mut scratch, false).is_err())
-        };
-        let fails = &fails;
-        let all = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..3).map(|worker| scope.spawn(move || fails(worker * 400))).collect();
-            workers.into_iter().all(|worker| worker.join().unwrap())
-        });
-        assert!(all && budget.used_bytes() <= 200 << 10);
+        let results = on_workers(&[0, 400, 800], |worker| encode_all(&shared, needs, worker).is_err());
+        assert!(results.iter().all(|&failed| failed) && budget.used_bytes() <= 200 << 10);
     }
 }

@@ -298,7 +298,8 @@ mod tests {
     /// Walks up and down with little memory, beside a stack with plenty.
     #[test]
     fn a_spilling_stack_is_a_stack() {
-        let (budget, disk) = (Budget::new(320 << 10), Faulty { writes_left: usize::MAX, ..Faulty::default() });
+        let (budget, disk) =
+            (Budget::new(320 << 10), Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() });
         let spill = Spill::on(Box::new(disk), Grant::unlimited());
         let mut stack = Stack::new(3, budget.grant("stack", u64::MAX)).spilling(Some(spill));
         let mut twin = Stack::new(3, Grant::unlimited());

@@ -1,29 +1,31 @@
-//! Where encoded states are held: one exact tier in RAM, or a chain of caches.
+//! Where encoded states are held: shards, each a chain of tables of its own.
 //!
-//! A block is inserted at once: first its lines in memory are asked for, then all states are looked up. One worker at
-//! a time inserts, so which of equal states is the first does not depend on chance.
+//! The leading bits of a key choose one of a fixed number of shards, however many workers there are. A shard is entered
+//! by one worker at a time, block after block in the order in which blocks were taken; so the first of equal states
+//! is the one that a single worker would have met first, whoever enters which shard. The way of a block is the same for
+//! everybody: [`Entry::encode`], then [`Tiers::enter`] for each shard, then [`Entry::fresh`], then [`Tiers::sample`].
+//!
+//! In a shard a state is asked for in the frozen tables, which admit nothing any more, and inserted into the last one.
 
-use crate::cache::{Answer, Cache, Health, Held, Note, Place, Rule, Ways};
+use crate::arena::Arena;
+use crate::batch::Batch;
+use crate::budget::{Full, Grant};
+use crate::cache::{Answer, Cache, Distinct, Hashed, Health, Held, KeyForm, Note, Place, Rule, Spec, Ways};
 use crate::codec::{Coder, Keys};
-use crate::hash;
 use crate::intern::Intern;
 use crate::packed::Packed;
-use crate::rooted::Rooted;
-use crate::roots::Full;
+use crate::sample::Sample;
+use crate::tree::Tree;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-#[derive(Debug)]
-pub enum Tiers {
-    /// One exact tier of whole states.
-    Vectors(Intern),
-    /// One exact tier of packed states.
-    Packed(Packed),
-    /// One exact tier of roots.
-    Roots(Rooted),
-    /// Caches of states or of roots.
-    Cache(Box<Cache>),
-    /// The same where nothing has to be pinned.
-    Ways(Box<Ways>),
-}
+/// States that are encoded again at a time.
+const BLOCK: usize = 1024;
+/// A cache has as many shards as there are times so many states, up to a limit. So what it forgets depends on its size
+/// and on nothing else.
+const CACHE_SHARD_STATES: usize = 4096;
+const MOST_CACHE_SHARD_BITS: u32 = 6;
 
 /// The successors of a block of states.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +36,7 @@ pub struct Block<'a> {
     pub firsts: &'a [u32],
     /// All successors, end to end.
     pub states: &'a [u32],
-    /// Positions in `states`, in order, that hold no successor but a state that is known.
+    /// Positions in `states`, in order, that hold no successor.
     pub skip: &'a [u32],
     /// What kind of step led to each successor; empty unless the store wants to know.
     pub kinds: &'a [u8],
@@ -56,172 +58,464 @@ impl<'a> Block<'a> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
 
-/// An encoded block, and buffers for inserting it; one per worker.
-#[derive(Debug, Default)]
-pub struct Scratch {
-    pub(crate) keys: Keys,
-    parent_keys: Keys,
-    hashes: Vec<u64>,
-}
-
-impl Scratch {
-    /// Computes the keys of a block, for which `coder` must have room.
-    pub fn encode(&mut self, coder: &Coder, block: Block, wants_parents: bool) -> Result<(), Full> {
-        if wants_parents {
-            coder.encode(block.parents, &mut self.parent_keys)?;
-        }
-        coder.encode(block.states, &mut self.keys)
+    fn state(&self, position: usize) -> &'a [u32] {
+        let width = self.states.len() / self.len();
+        &self.states[position * width..][..width]
     }
+
+    fn parent(&self, index: usize) -> &'a [u32] {
+        let width = self.parents.len() / (self.firsts.len() - 1);
+        &self.parents[index * width..][..width]
+    }
+}
+
+/// What a store wants to know of the blocks that it is given, and into how many shards they are sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// What kind of step led to each successor.
+    pub kinds: bool,
+    /// The keys of the states that were expanded.
+    pub parents: bool,
+    shard_bits: u32,
+}
+
+/// The keys of a block, ready to be entered; afterwards it tells what was fresh.
+#[derive(Debug, Default)]
+pub struct Entry {
+    states: Batch,
+    parents: Batch,
+}
+
+impl Entry {
+    /// Computes the keys of a block, for which `coder` must have room, and sorts them by shard.
+    pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
+        if needs.parents {
+            coder.encode(block.parents, keys)?;
+            self.parents.sort(keys, &[], needs.shard_bits);
+        }
+        coder.encode(block.states, keys)?;
+        self.states.sort(keys, block.skip, needs.shard_bits);
+        Ok(())
+    }
+
+    /// How many of the states are fresh.
+    pub fn fresh_count(&self) -> u32 {
+        self.states.fresh_count()
+    }
+
+    /// The positions of the fresh states, in order; once for each time that keys are computed.
+    pub fn fresh(&mut self, positions: &mut Vec<u32>) {
+        self.states.fresh(positions);
+    }
+}
+
+/// All shards.
+#[derive(Debug)]
+pub struct Tiers {
+    shards: Vec<Mutex<Shard>>,
+    shard_bits: u32,
+    /// Bits of the longest key.
+    key_bits: AtomicU32,
+    /// Where tables of packed keys have their memory.
+    arena: Arena,
+    /// All states so far, while the coder may learn from them.
+    sample: Option<Sample>,
+    grant: Grant,
+}
+
+/// The tables of one shard.
+#[derive(Debug)]
+struct Shard {
+    /// Tables that admit nothing any more and still answer.
+    frozen: Vec<Packed>,
+    last: Table,
+    /// What takes the place of the last table when that holds so many states or has no more room.
+    next: Option<(usize, Table)>,
+    /// Keys that the frozen tables do not know.
+    unknown: Batch,
+}
+
+/// A table that admits states.
+#[derive(Debug)]
+enum Table {
+    /// Every key that it was given.
+    Packed(Packed),
+    /// Every state that it was given, as it is.
+    Vectors(Intern),
+    /// As many as fit, by one rule.
+    Ways(Box<Ways>),
+    /// As many as fit, by a chain of rules; states can be pinned.
+    Cache(Box<Cache>),
 }
 
 impl Tiers {
-    /// Makes sure that `count` more states fit; the numbers of roots are below `bound`.
-    pub fn reserve(&mut self, count: usize, bound: u32) -> Result<(), Full> {
-        match self {
-            Tiers::Vectors(table) => table.reserve(count),
-            Tiers::Packed(packed) => packed.reserve(count),
-            Tiers::Roots(roots) => roots.reserve(count, bound),
-            Tiers::Cache(_) | Tiers::Ways(_) => Ok(()),
-        }
+    /// Exact tiers for the states of `coder`, in 2^`shard_bits` shards.
+    pub fn exact(coder: &Coder, shard_bits: u32, grant: &Grant) -> Result<Tiers, Full> {
+        let arena = Arena::new(grant.clone());
+        let sample = match coder {
+            Coder::Tree(tree) => Sample::new(tree.width(), grant),
+            _ => None,
+        };
+        let key_bits = coder.key_bits();
+        let shards = exact_shards(coder, shard_bits, &arena, grant)?;
+        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
     }
 
-    /// Inserts a block that was encoded into `scratch`: see [`crate::Chain::insert`].
-    pub fn insert(&mut self, block: Block, scratch: &mut Scratch, fresh: &mut Vec<u32>) -> Result<(), Full> {
-        fresh.clear();
-        self.reserve(block.len(), scratch.keys.bound)?;
-        let Scratch { keys, hashes, .. } = scratch;
-        hashes.clear();
-        match self {
-            Tiers::Vectors(table) => {
-                let states = || block.states.chunks_exact(table.stride());
-                hashes.extend(states().map(hash::words).inspect(|&hash| table.prefetch(hash)));
-                for (position, (state, &hash)) in states().zip(hashes.iter()).enumerate() {
-                    if table.intern(state, hash)?.1 {
-                        fresh.push(position as u32);
-                    }
-                }
-                Ok(())
+    /// Caches for at most `capacity` states of `coder`, which can pin states if `pins`.
+    pub fn cached(coder: &Coder, spec: &Spec, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        // What is pinned, and who is whose child, is known to one table only.
+        let shards = if pins || spec.cover { 1 } else { capacity / CACHE_SHARD_STATES };
+        let shard_bits = shards.max(1).ilog2().min(MOST_CACHE_SHARD_BITS);
+        let (form, capacity) = (coder.form(shard_bits), capacity >> shard_bits);
+        let table = |_| {
+            Ok(match spec.alone().filter(|_| !pins) {
+                Some(rule) => Table::Ways(Box::new(Ways::new(rule, form, capacity, grant)?)),
+                None => Table::Cache(Box::new(Cache::new(spec, form, capacity, grant)?)),
+            })
+        };
+        let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
+        let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
+        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
+    }
+
+    /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for codecs
+    /// whose keys are not states.
+    pub fn followed_by(mut self, caches: Tiers, states: usize) -> Tiers {
+        assert_eq!(self.shard_bits, caches.shard_bits);
+        for (shard, next) in self.shards.iter_mut().zip(caches.shards) {
+            let next = next.into_inner().unwrap_or_else(PoisonError::into_inner).last;
+            shard.get_mut().unwrap_or_else(PoisonError::into_inner).next = Some((states >> self.shard_bits, next));
+        }
+        // What is frozen cannot be encoded again.
+        self.sample = None;
+        self
+    }
+
+    pub fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// What must be prepared for every block.
+    pub fn needs(&self) -> Needs {
+        let shard = lock(&self.shards[0]);
+        let (kinds, parents) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
+            Table::Packed(_) | Table::Vectors(_) => (false, false),
+            Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents()),
+            Table::Cache(cache) => {
+                (cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind), cache.wants_parents())
             }
-            Tiers::Packed(packed) => {
-                packed.insert_all(&keys.packed, fresh);
-                Ok(())
-            }
-            Tiers::Roots(roots) => roots.insert(block.states, keys, hashes, fresh),
-            Tiers::Cache(cache) => insert_cached(&mut **cache, block, scratch, fresh),
-            Tiers::Ways(ways) => insert_cached(&mut **ways, block, scratch, fresh),
-        }
+        };
+        Needs { kinds, parents, shard_bits: self.shard_bits }
     }
 
-    /// Are the keys in `scratch` of the kind that is held? Those computed before the coder learned are not.
-    pub fn accept(&self, scratch: &Scratch) -> bool {
-        if let Tiers::Roots(roots) = self { roots.accept(&scratch.keys) } else { true }
+    /// Inserts the one state whose key was computed, which is pinned until [`Tiers::unpin`] is called for its place.
+    /// Only for caches that can pin states.
+    pub(crate) fn enter_pinned(&mut self, state: &[u32], keys: &Keys, note: Note) -> Option<Answer> {
+        let cache = self.pinning()?;
+        let bytes = key_bytes(keys.high[0], keys.low.first().copied());
+        let key = key_of(&bytes, state, cache.form());
+        Some(cache.insert(key, keys.high[0], note, true, Place::NOWHERE))
     }
 
-    /// Will [`Tiers::teach`] do something?
-    pub fn can_teach(&self) -> bool {
-        if let Tiers::Roots(roots) = self { roots.can_teach() } else { false }
-    }
-
-    /// Lets the coder learn from the states held so far, if they are enough: see [`Rooted::learn`].
-    pub fn teach(&mut self, coder: &mut Coder) {
-        if let (Tiers::Roots(roots), Coder::Tree(tree)) = (self, coder) {
-            roots.learn(tree);
-        }
-    }
-
-    /// Gives back memory that serves only to teach the coder, if there is any.
-    pub fn forget_sample(&mut self) -> bool {
-        if let Tiers::Roots(roots) = self { roots.forget_sample() } else { false }
-    }
-
-    /// Does some rule ask for expanded states too?
-    pub fn wants_parents(&self) -> bool {
-        match self {
-            Tiers::Cache(cache) => cache.wants_parents(),
-            Tiers::Ways(ways) => ways.wants_parents(),
-            _ => false,
-        }
-    }
-
-    /// Does some rule depend on the kinds of steps?
-    pub fn wants_kinds(&self) -> bool {
-        match self {
-            Tiers::Cache(cache) => cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind),
-            Tiers::Ways(ways) => ways.rule() == Rule::Kind,
-            _ => false,
-        }
-    }
-
-    /// What a cache knows about its work; none for an exact tier.
-    pub fn health(&self) -> Option<Health> {
-        match self {
-            Tiers::Cache(cache) => Some(cache.health()),
-            Tiers::Ways(ways) => Some(ways.health()),
+    /// The table of caches that can pin states.
+    pub(crate) fn pinning(&mut self) -> Option<&mut Cache> {
+        match &mut self.shards[0].get_mut().unwrap_or_else(PoisonError::into_inner).last {
+            Table::Cache(cache) => Some(cache),
             _ => None,
         }
     }
 
+    /// What caches know about their work; none for exact tiers.
+    pub fn health(&self) -> Option<Health> {
+        let shards: Vec<_> = self.shards.iter().map(lock).collect();
+        let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
+        parts.map(Health::of_parts)
+    }
+
+    /// Makes sure that `count` more states find room if they are spread evenly.
+    pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
+        let (part, key_bits) = (count.div_ceil(self.shards.len()), *self.key_bits.get_mut());
+        self.shards.iter().try_for_each(|shard| lock(shard).last.reserve(part, key_bits))
+    }
+
+    /// Takes note of what keys look like by now: to be called between encoding and entering.
+    pub fn look_at(&self, coder: &Coder) {
+        self.key_bits.fetch_max(coder.key_bits(), Ordering::Relaxed);
+    }
+
+    /// Enters the keys of one shard. On `Full` nothing is lost, but not all of them were entered.
+    pub fn enter(&self, shard: usize, block: Block, entry: &Entry) -> Result<(), Full> {
+        if entry.states.range(shard).is_empty() && entry.parents.is_empty() {
+            return Ok(());
+        }
+        lock(&self.shards[shard]).enter(shard, block, entry, self.key_bits.load(Ordering::Relaxed))
+    }
+
+    /// Takes note of fresh states of a block, from which the coder may learn.
+    pub fn sample(&mut self, block: Block, fresh: &[u32]) {
+        if let Some(sample) = &mut self.sample {
+            let all_kept = fresh.iter().all(|&position| sample.add(block.state(position as usize)));
+            self.sample = self.sample.take().filter(|_| all_kept);
+        }
+    }
+
+    /// Are states kept to learn from them?
+    pub fn samples(&self) -> bool {
+        self.sample.is_some()
+    }
+
+    /// Gives back the memory of the sample, if there is one; then nothing will be learned.
+    pub fn forget_sample(&mut self) -> bool {
+        self.sample.take().is_some()
+    }
+
+    /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
+    /// place. Every block that was encoded by then must have been entered.
+    pub fn learn(&mut self, coder: &mut Coder) {
+        let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
+        let shape = sample.shape();
+        let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
+        if let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) {
+            (*coder, self.shards) = (learned, shards);
+        }
+    }
+
+    /// Shards that hold `states` as another coder encodes them.
+    fn encode_again(&self, mut coder: Coder, states: &[u32]) -> Result<(Coder, Vec<Mutex<Shard>>), Full> {
+        let shards = exact_shards(&coder, self.shard_bits, &self.arena, &self.grant)?;
+        let (mut entry, mut keys) = (Entry::default(), Keys::default());
+        let needs = self.needs();
+        for states in states.chunks(BLOCK * coder.width()) {
+            let bounds = [0, (states.len() / coder.width()) as u32];
+            let block = Block::of(states, &bounds);
+            coder.reserve(block.len())?;
+            entry.encode(&coder, block, needs, &mut keys)?;
+            for (number, shard) in shards.iter().enumerate() {
+                lock(shard).enter(number, block, &entry, coder.key_bits())?;
+            }
+        }
+        Ok((coder, shards))
+    }
+
     /// How many states are held, in how many bytes.
     pub fn held(&self) -> (usize, usize) {
-        match self {
-            Tiers::Vectors(table) => (table.len(), table.bytes()),
-            Tiers::Packed(packed) => (packed.len(), packed.bytes()),
-            Tiers::Roots(roots) => (roots.len(), roots.bytes()),
-            Tiers::Cache(cache) => (cache.len(), cache.bytes()),
-            Tiers::Ways(ways) => (ways.len(), ways.bytes()),
-        }
+        let shards = self.shards.iter().map(|shard| lock(shard).held());
+        let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
+        (states, bytes + self.arena.bytes() + self.sample.as_ref().map_or(0, Sample::bytes))
     }
 }
 
-/// Inserts a block into a cache: first all keys and hashes, asking for their lines, then one state after the
-/// other, parent by parent.
+fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) -> Result<Vec<Mutex<Shard>>, Full> {
+    let table = |_| {
+        Ok(match coder {
+            Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
+            Coder::Packed(_) | Coder::Tree(_) => Table::Packed(Packed::new(coder.key_bits(), shard_bits, arena)?),
+        })
+    };
+    (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shard {
+    fn new(last: Table) -> Mutex<Shard> {
+        Mutex::new(Shard { frozen: Vec::new(), last, next: None, unknown: Batch::default() })
+    }
+
+    /// Enters the keys of a block that belong to this shard, number `shard`.
+    fn enter(&mut self, shard: usize, block: Block, entry: &Entry, key_bits: u32) -> Result<(), Full> {
+        let wanted = entry.states.range(shard).len();
+        let last = &mut self.last;
+        let mut is_due = |room: usize| last.len() + wanted > room || last.reserve(wanted, key_bits).is_err();
+        if let Some((_, next)) = self.next.take_if(|(room, _)| is_due(*room)) {
+            match std::mem::replace(&mut self.last, next) {
+                Table::Packed(packed) => self.frozen.push(packed),
+                other => unreachable!("only packed keys are followed by others: {other:?}"),
+            }
+        }
+        if self.frozen.is_empty() {
+            return self.last.enter(shard, block, &entry.states, &entry.parents, key_bits);
+        }
+        let frozen = &self.frozen;
+        self.unknown.take_unknown(&entry.states, shard, |key| frozen.iter().any(|table| table.contains(key)));
+        let entered = self.last.enter(shard, block, &self.unknown, &entry.parents, key_bits);
+        self.unknown.answer(&entry.states);
+        entered
+    }
+
+    /// How many states are held, in how many bytes beside those of the arena.
+    fn held(&self) -> (usize, usize) {
+        let bytes = match &self.last {
+            Table::Packed(_) => 0,
+            Table::Vectors(table) => table.bytes(),
+            Table::Ways(ways) => ways.bytes(),
+            Table::Cache(cache) => cache.bytes(),
+        };
+        (self.frozen.iter().map(Packed::len).sum::<usize>() + self.last.len(), bytes)
+    }
+
+    fn health(&self) -> Option<(Health, &Distinct)> {
+        let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
+        let (mut health, sketch) = match table {
+            Table::Packed(_) | Table::Vectors(_) => return None,
+            Table::Ways(ways) => (ways.health(), ways.distinct()),
+            Table::Cache(cache) => (cache.health(), cache.distinct()),
+        };
+        let exact = self.frozen.iter().map(Packed::len).sum::<usize>();
+        let exact = (exact + self.next.as_ref().map_or(0, |_| self.last.len())) as u64;
+        health.held += exact;
+        health.capacity += self.next.as_ref().map_or(exact, |(room, _)| *room as u64);
+        health.distinct += exact;
+        Some((health, sketch))
+    }
+}
+
+impl Table {
+    fn len(&self) -> usize {
+        match self {
+            Table::Packed(packed) => packed.len(),
+            Table::Vectors(table) => table.len(),
+            Table::Ways(ways) => ways.len(),
+            Table::Cache(cache) => cache.len(),
+        }
+    }
+
+    /// Makes sure that `count` more states fit; caches make room by forgetting.
+    fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        match self {
+            Table::Packed(packed) => packed.reserve(count, key_bits),
+            Table::Vectors(table) => table.reserve(count),
+            Table::Ways(_) | Table::Cache(_) => Ok(()),
+        }
+    }
+
+    /// Enters the keys of shard number `shard`.
+    fn enter(
+        &mut self,
+        shard: usize,
+        block: Block,
+        states: &Batch,
+        parents: &Batch,
+        key_bits: u32,
+    ) -> Result<(), Full> {
+        let range = states.range(shard);
+        self.reserve(range.len(), key_bits)?;
+        let entered = match self {
+            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range))),
+            Table::Vectors(table) => insert_vectors(table, block, states, range),
+            Table::Ways(ways) => insert_cached(&mut **ways, shard, block, states, parents),
+            Table::Cache(cache) => insert_cached(&mut **cache, shard, block, states, parents),
+        };
+        // Where some found no room, those before them are held all the same.
+        let fresh = entered.unwrap_or_else(|Full| states.fresh_of(shard));
+        states.count_fresh(fresh);
+        entered.map(|_| ())
+    }
+}
+
+/// Inserts states as they are; their keys are hashes.
+fn insert_vectors(table: &Intern, block: Block, batch: &Batch, range: Range<usize>) -> Result<usize, Full> {
+    let hashes = batch.run(range.clone()).high;
+    hashes.iter().for_each(|&hash| table.prefetch(hash));
+    let answers = batch.answers(range.clone());
+    let mut count = 0;
+    for ((&position, &hash), answer) in batch.positions(range).iter().zip(hashes).zip(answers) {
+        let state = &block.states[position as usize * table.stride()..][..table.stride()];
+        let (_, new) = table.intern(state, hash)?;
+        answer.store(new as u8, Ordering::Relaxed);
+        count += new as usize;
+    }
+    Ok(count)
+}
+
+/// A key as the bytes that a cache compares.
+fn key_bytes(high: u64, low: Option<u64>) -> [u8; 16] {
+    ((high as u128) << 64 | low.unwrap_or(0) as u128).to_be_bytes()
+}
+
+/// The key of a state: what was computed for it, or the state itself.
+fn key_of<'a>(computed: &'a [u8; 16], state: &'a [u32], form: KeyForm) -> &'a [u8] {
+    match form.hashed {
+        Hashed::Leading => &computed[..form.bytes],
+        Hashed::Whole => bytemuck::cast_slice(state),
+    }
+}
+
+/// Inserts states into a cache, in order, and tells it of the states that were expanded: of each before its successors.
 fn insert_cached<C: Held>(
     cache: &mut C,
+    shard: usize,
     block: Block,
-    scratch: &mut Scratch,
-    fresh: &mut Vec<u32>,
-) -> Result<(), Full> {
-    let Scratch { keys, parent_keys, hashes } = scratch;
-    let parents = if cache.wants_parents() { parent_keys.words(block.parents) } else { &[] };
-    let states = keys.words(block.states);
-    let key_words = cache.key_words();
-    hashes.clear();
-    for key in states.chunks_exact(key_words) {
-        let hash = hash::words(key);
-        cache.prefetch(hash);
-        hashes.push(hash);
-    }
-    let mut skip = block.skip.iter().peekable();
-    for (index, bounds) in block.firsts.windows(2).enumerate() {
-        let successors = (bounds[1] - bounds[0]) as usize;
-        let mut parent = match parents.get(index * key_words..(index + 1) * key_words) {
-            Some(key) => cache.find(key, hash::words(key)),
-            None => None,
-        };
-        if let (Some(place), false) = (parent, cache.covers()) {
-            // Only with `cover` does it stay where it is while its successors are inserted.
-            cache.count_successors(place, successors);
-            parent = None;
-        }
-        for position in bounds[0]..bounds[1] {
-            if skip.next_if_eq(&&position).is_some() {
-                continue;
+    batch: &Batch,
+    parents: &Batch,
+) -> Result<usize, Full> {
+    let range = batch.range(shard);
+    let run = batch.run(range.clone());
+    run.high.iter().for_each(|&hash| cache.prefetch(hash));
+    let mut parents = Parents { batch: parents, block, left: parents.range_if_any(shard), open: None };
+    let (form, mut count) = (cache.form(), 0);
+    for (index, (&position, answer)) in batch.positions(range.clone()).iter().zip(batch.answers(range)).enumerate() {
+        let parent = parents.expand_until(position, cache);
+        let bytes = key_bytes(run.high[index], run.low.get(index).copied());
+        let key = key_of(&bytes, block.state(position as usize), form);
+        let kind = block.kinds.get(position as usize).copied().unwrap_or(0);
+        match cache.insert(key, run.high[index], Note { depth: block.depth, kind }, false, parent) {
+            Answer::New(_) => {
+                answer.store(1, Ordering::Relaxed);
+                count += 1;
             }
-            let key = &states[position as usize * key_words..][..key_words];
-            let kind = block.kinds.get(position as usize).copied().unwrap_or(0);
-            let note = Note { depth: block.depth, kind };
-            let hash = hashes[position as usize];
-            match cache.insert(key, hash, note, false, parent.unwrap_or(Place::NOWHERE)) {
-                Answer::New(_) => fresh.push(position),
-                Answer::Known => {}
-                Answer::Full => return Err(Full),
-            }
-        }
-        if let Some(parent) = parent {
-            cache.expanded(parent, successors);
+            Answer::Known => {}
+            Answer::Full => return Err(Full),
         }
     }
-    Ok(())
+    parents.expand_until(u32::MAX, cache);
+    parents.close(cache);
+    Ok(count)
+}
+
+/// The expanded states that belong to a shard, in order.
+struct Parents<'a> {
+    batch: &'a Batch,
+    block: Block<'a>,
+    left: Range<usize>,
+    /// With `cover`, the state whose successors are being inserted, and how many it has.
+    open: Option<(Place, usize)>,
+}
+
+impl Parents<'_> {
+    /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
+    /// if successors must know it.
+    fn expand_until<C: Held>(&mut self, position: u32, cache: &mut C) -> Place {
+        let batch = self.batch;
+        while let Some(at) = self.left.clone().next() {
+            let index = batch.positions(at..at + 1)[0] as usize;
+            let (first, end) = (self.block.firsts[index], self.block.firsts[index + 1]);
+            if first > position {
+                break;
+            }
+            self.left.next();
+            let run = batch.run(at..at + 1);
+            let bytes = key_bytes(run.high[0], run.low.first().copied());
+            let key = key_of(&bytes, self.block.parent(index), cache.form());
+            let (place, successors) = (cache.find(key, run.high[0]), (end - first) as usize);
+            self.close(cache);
+            match place {
+                // Only with `cover` does it stay where it is while its successors are inserted.
+                Some(place) if cache.covers() => self.open = Some((place, successors)),
+                Some(place) => cache.count_successors(place, successors),
+                None => {}
+            }
+        }
+        self.open.map_or(Place::NOWHERE, |(place, _)| place)
+    }
+
+    /// All successors of the open state were inserted.
+    fn close<C: Held>(&mut self, cache: &mut C) {
+        if let Some((place, successors)) = self.open.take() {
+            cache.expanded(place, successors);
+        }
+    }
 }

@@ -7,13 +7,13 @@
 //! table per position keeps the small ones in the processor's caches. Blocks of states pass through one position
 //! after the other, prefetching, and only where a state differs from the one before it is anything looked up.
 
-use crate::budget::Grant;
+use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::intern::Intern;
-use crate::roots::Full;
 use shape::{Source, WIDEST};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub mod root;
 mod shape;
 
 pub use shape::Shape;
@@ -36,7 +36,7 @@ pub struct Tree {
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// The tree that encoded the last block, and that block's last state with the numbers of its nodes.
-    pub(crate) tree: u64,
+    tree: u64,
     last: Vec<u32>,
     last_numbers: Vec<u32>,
     /// For each node a bit for each state: does its vector differ from that of the state before?
@@ -58,11 +58,6 @@ impl Tree {
         Ok(Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables })
     }
 
-    /// Tells this tree from all others: roots of different trees have nothing to do with each other.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
     /// Words per state.
     pub fn width(&self) -> usize {
         self.shape.width
@@ -78,11 +73,10 @@ impl Tree {
         self.tables.iter().all(|table| table.has_room(count))
     }
 
-    /// After another `count` states, both numbers of every root are below this.
-    pub fn bound(&self, count: usize) -> u32 {
+    /// Both numbers of every root so far are below this.
+    pub fn bound(&self) -> u32 {
         let Some((left, right)) = self.shape.root else { return u32::MAX };
-        let most = self.tables[left].len().max(self.tables[right].len()) + count;
-        u32::try_from(most).unwrap_or(u32::MAX)
+        u32::try_from(self.tables[left].len().max(self.tables[right].len())).unwrap_or(u32::MAX)
     }
 
     pub fn bytes(&self) -> usize {

@@ -114,10 +114,13 @@ fn explore(
     let starts: Vec<(&[u32], Step)> = out.iter().filter(|(_, step)| !step.is_fault()).collect();
     let [(start, _)] = starts[..] else { return Err(Stop::SeveralStarts(starts.len())) };
     table.intern(start, hash::words(start)).map_err(full)?;
-    queue.push(start).map_err(|_| Stop::Budget)?;
+    push(&mut queue, start)?;
     written.states = 1;
     let mut expanded = 0;
-    while queue.take(64, &mut parents).map_err(|_| Stop::Budget)? > 0 {
+    while !queue.is_empty() {
+        let ready = queue.ready(64).map_err(|_| Stop::Budget)?;
+        queue.read(0, ready, &mut parents);
+        queue.advance(ready);
         if interrupt::flag().load(Ordering::Relaxed) {
             return Err(Stop::Budget);
         }
@@ -136,7 +139,7 @@ fn explore(
                 }
                 let (number, new) = table.intern(target, hash::words(target)).map_err(full)?;
                 if new {
-                    queue.push(target).map_err(|_| Stop::Budget)?;
+                    push(&mut queue, target)?;
                     written.states += 1;
                 }
                 writer.edge(expanded, &view.label(step), number.into()).map_err(Stop::Io)?;
@@ -145,5 +148,11 @@ fn explore(
             expanded += 1;
         }
     }
+    Ok(())
+}
+
+fn push(queue: &mut Queue, state: &[u32]) -> Result<(), Stop> {
+    let place = queue.extend(1).map_err(|_| Stop::Budget)?;
+    queue.write(place, state);
     Ok(())
 }

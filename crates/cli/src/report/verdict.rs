@@ -89,7 +89,7 @@ fn steps(count: usize) -> String {
 fn unknown(why: &Why, stats: &Stats) -> String {
     let what = match why {
         Why::Memory if stats.capacity > 0 && stats.held >= stats.capacity => format!(
-            "memory: all {} states that the cache holds are on the stack or wait to be expanded: a larger one is needed, \
+            "memory: all {} states that the cache holds are on the stack, wait to be expanded or are kept: a larger one is needed, \
              {CACHE_SIZE_FORMS}",
             show_count(stats.capacity)
         ),

@@ -1,38 +1,14 @@
-//! A block of states and their successors: what a worker makes by itself, before anything is known about the store.
+//! A block of states and their successors, on its way through a wave: expanded, entered shard by shard, numbered.
 
 use crate::trace::{is_deadlock, keep_sound_starts};
-use crate::verdict::Why;
-use plimsoll_model::{Conventions, Model, Step, Successors};
-use plimsoll_store::{Block, Full, Scratch, SharedCoder, Tiers};
-
-/// What the store asks of those who prepare blocks for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Needs {
-    /// What kind of step led to each successor.
-    pub kinds: bool,
-    /// The keys of the states that are expanded.
-    pub parents: bool,
-}
-
-impl Needs {
-    pub fn of(tiers: &Tiers) -> Needs {
-        Needs { kinds: tiers.wants_kinds(), parents: tiers.wants_parents() }
-    }
-}
-
-/// One part of the initial states.
-pub(super) struct Starts {
-    /// Their numbers.
-    pub positions: Vec<u32>,
-    /// Starts that went wrong.
-    pub wrong: Vec<(u32, Step)>,
-    /// The number of the next one, if there is another part.
-    pub next: Option<u32>,
-}
+use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
+use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, SharedCoder};
 
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
     pub level: u32,
+    /// The number of the first state.
+    pub first: u64,
     /// The states, end to end.
     pub parents: Vec<u32>,
     pub out: Successors,
@@ -45,19 +21,46 @@ pub(super) struct Expansion {
     /// Which of the states are deadlocked.
     pub deadlocks: Vec<u32>,
     kinds: Vec<u8>,
-    scratch: Scratch,
-    /// There was no room for the keys.
-    pub full: bool,
-    /// The states could not be had.
-    pub failure: Option<Why>,
+    pub entry: Entry,
+    pub done: Done,
+    /// The place of the first fresh state in the queue.
+    pub place: usize,
     /// Positions in `out` of states that the store did not hold.
     pub fresh: Vec<u32>,
+    /// How they were found.
+    pub steps: Piece,
+    /// Those of them that violate or reach something: which of the fresh states, and what.
+    pub hits: Vec<(u32, u32)>,
+}
+
+/// How far a block came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// It has keys.
+    Encoded,
+    /// There was no room for the keys.
+    Full,
+    /// It was not expanded, for the search must end.
+    Cut,
+    /// The model could not expand it.
+    GaveUp(GaveUp),
+}
+
+/// One part of the initial states.
+pub(super) struct Starts {
+    /// Their numbers.
+    pub positions: Vec<u32>,
+    /// Starts that went wrong.
+    pub wrong: Vec<(u32, Step)>,
+    /// The number of the next one, if there is another part.
+    pub next: Option<u32>,
 }
 
 impl Expansion {
     pub fn new(width: usize) -> Expansion {
         Expansion {
             level: 0,
+            first: 0,
             parents: Vec::new(),
             out: Successors::new(width),
             firsts: Vec::new(),
@@ -65,10 +68,12 @@ impl Expansion {
             wrong: Vec::new(),
             deadlocks: Vec::new(),
             kinds: Vec::new(),
-            scratch: Scratch::default(),
-            full: false,
-            failure: None,
+            entry: Entry::default(),
+            done: Done::Cut,
+            place: 0,
             fresh: Vec::new(),
+            steps: Piece::default(),
+            hits: Vec::new(),
         }
     }
 
@@ -81,7 +86,6 @@ impl Expansion {
     pub fn start<M: Model + ?Sized>(&mut self, model: &M, needs: Needs, part: u32, first: u32) -> Starts {
         self.out.clear();
         let more = model.initial_part(part, &mut self.out);
-        self.failure = self.out.gave_up().map(Why::from);
         let steps = self.out.iter().enumerate().map(|(position, (_, step))| (first + position as u32, step));
         let wrong = steps.filter(|(_, step)| !step.is_plain()).collect();
         let next = more.then_some(first + self.out.len() as u32);
@@ -100,8 +104,7 @@ impl Expansion {
         deadlocks.clear();
         model.successors_of_all(parents, out, firsts);
         firsts.push(out.len() as u32);
-        if let Some(why) = out.gave_up() {
-            self.failure = Some(why.into());
+        if out.gave_up().is_some() {
             return;
         }
         for (index, bounds) in firsts.windows(2).enumerate() {
@@ -116,8 +119,8 @@ impl Expansion {
         self.note_kinds(model, needs);
     }
 
-    /// Looks for steps that went wrong. Where they lead nowhere, their places in the block are given the state they
-    /// were taken in, which is known, so that the block can be inserted as it is.
+    /// Looks for steps that went wrong. Where they lead nowhere, the state they were taken in stands for a successor, so
+    /// that keys can be computed for the whole block.
     fn mark_wrong(&mut self) {
         let Expansion { parents, out, firsts, skip, wrong, .. } = self;
         skip.clear();
@@ -148,38 +151,51 @@ impl Expansion {
     }
 
     /// Computes the keys of the successors.
-    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs) {
-        let (block, scratch) = self.as_block();
-        self.full = coder.encode(block, scratch, needs.parents) == Err(Full);
+    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+        if let Some(why) = self.out.gave_up() {
+            self.done = Done::GaveUp(why);
+            return;
+        }
+        let mut entry = std::mem::take(&mut self.entry);
+        let encoded = coder.encode(self.block(), &mut entry, needs, keys);
+        self.entry = entry;
+        self.done = if encoded.is_ok() { Done::Encoded } else { Done::Full };
     }
 
-    /// Lets the store learn how to encode better, if it is time for that, and makes sure that the keys are as it wants
-    /// them, now that the turn of this block has come.
-    pub fn settle(&mut self, coder: &SharedCoder, tiers: &mut Tiers, needs: Needs) {
-        coder.learn_from(tiers);
-        let room = self.full && tiers.forget_sample();
-        if room || !self.full && !tiers.accept(&self.scratch) {
-            self.encode(coder, needs);
+    /// Finds out what is fresh, once all shards were entered.
+    pub fn find_fresh(&mut self) {
+        self.entry.fresh(&mut self.fresh);
+    }
+
+    /// Queues what is fresh, notes how it was found and looks for violations. For initial states `starts` gives their
+    /// positions.
+    pub fn number<M: Model + ?Sized>(&mut self, model: &M, queue: &Queue, starts: Option<&[u32]>) {
+        let Expansion { fresh, firsts, out, steps, hits, first, place, .. } = self;
+        steps.clear();
+        hits.clear();
+        let has_properties = model.has_properties();
+        let mut parent = 0;
+        for (index, &position) in fresh.iter().enumerate() {
+            while firsts[parent + 1] <= position {
+                parent += 1;
+            }
+            let state = out.state(position as usize);
+            queue.write(*place + index, state);
+            match starts {
+                Some(positions) => steps.push(0, positions[position as usize]),
+                None => steps.push(*first + parent as u64, position - firsts[parent]),
+            }
+            if has_properties && let Some(property) = model.violated(state) {
+                hits.push((index as u32, property));
+            }
         }
     }
 
-    /// Inserts the successors, whose keys were computed; see [`Tiers::insert`].
-    pub fn insert(&mut self, tiers: &mut Tiers) -> Result<(), Full> {
-        if self.full {
-            self.fresh.clear();
-            return Err(Full);
-        }
-        let mut fresh = std::mem::take(&mut self.fresh);
-        let (block, scratch) = self.as_block();
-        let inserted = tiers.insert(block, scratch, &mut fresh);
-        self.fresh = fresh;
-        inserted
-    }
-
-    fn as_block(&mut self) -> (Block<'_>, &mut Scratch) {
-        let Expansion { parents, firsts, skip, kinds, scratch, level, .. } = self;
+    /// What the store is given.
+    pub fn block(&self) -> Block<'_> {
+        let Expansion { parents, firsts, skip, kinds, level, out, .. } = self;
         // Initial states have no parents.
         let depth = if parents.is_empty() { 0 } else { *level + 1 };
-        (Block { parents, firsts, states: self.out.states(), skip, kinds, depth }, scratch)
+        Block { parents, firsts, states: out.states(), skip, kinds, depth }
     }
 }

@@ -1,12 +1,13 @@
-//! Which state leaves a full cache: every rule is a cost, and the lowest cost leaves first.
+//! Which state leaves a full cache: a rule remembers one byte of each state, from which comes a cost, and the lowest
+//! cost leaves first.
 //!
-//! A cost is 64 bits. Unless time itself is the criterion, the criterion is in the upper half and the time
-//! of the last change in the lower, so no two costs are equal and a run can be repeated. `LRU MRU LFU MFU` are
-//! the rules of Mateescu and Wijs (TACAS 2009), `O I OI SC` those of Pelánek et al. (2008), `kind` the
-//! type-oriented rule of Godefroid et al. (1992), `RND` everybody's. `SC` needs no pass over the cache when its
+//! `LRU MRU LFU MFU` are the rules of Mateescu and Wijs (TACAS 2009), `O I OI SC` those of Pelánek et al. (2008), `kind`
+//! the type-oriented rule of Godefroid et al. (1992), `RND` everybody's. `SC` needs no pass over the cache when its
 //! k doubles: a depth d has d mod k = k-1 for k = 2, 4, … 2^j exactly if its lowest j bits are ones, so the
-//! number of trailing ones is the cost and k is implied by the lowest cost held.
+//! number of trailing ones is the cost and k is implied by the lowest cost held. From a `KEEP` nobody leaves.
 
+use super::Note;
+use super::clock::Moment;
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,10 +24,11 @@ pub enum Rule {
     OutDegreeAndVisits,
     Stratified,
     Kind,
+    Keep,
 }
 
 /// Rules, their names, and who leaves first.
-const NAMES: [(Rule, &str, &str); 10] = [
+const NAMES: [(Rule, &str, &str); 11] = [
     (Rule::LeastRecent, "LRU", "what was not met for the longest time"),
     (Rule::MostRecent, "MRU", "what was met last"),
     (Rule::LeastFrequent, "LFU", "what was met least often"),
@@ -37,35 +39,14 @@ const NAMES: [(Rule, &str, &str); 10] = [
     (Rule::OutDegreeAndVisits, "OI", "the smallest sum of successors and visits"),
     (Rule::Stratified, "SC", "depths d with d mod k other than k-1; k doubles when none is left"),
     (Rule::Kind, "kind", "what the most trivial kind of step led to"),
+    (Rule::Keep, "KEEP", "nobody; what comes when it is full goes to the next cache"),
 ];
 
-/// A successor count that is not known yet: such states wait to be expanded, and leave last.
-pub(super) const UNKNOWN_DEGREE: u32 = 0xFFFF;
-
-/// The lowest cost, where it is a byte, of a state that waits to be expanded.
-pub(super) const WAITING: u8 = 128;
-
-/// What a cost is computed from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
-    pub clock: u64,
-    pub random: u32,
-    /// Times the state was met, the first included.
-    pub visits: u32,
-    pub degree: u32,
-    pub depth: u32,
-    pub kind: u32,
-}
-
-/// What happened to a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    Met,
-    Expanded,
-}
+/// Where successors count, what waits to be expanded has at least this cost, and leaves last.
+const WAITING: u8 = 128;
 
 impl Rule {
-    pub const ALL: [Rule; 10] = [
+    pub const ALL: [Rule; 11] = [
         Rule::LeastRecent,
         Rule::MostRecent,
         Rule::LeastFrequent,
@@ -76,6 +57,7 @@ impl Rule {
         Rule::OutDegreeAndVisits,
         Rule::Stratified,
         Rule::Kind,
+        Rule::Keep,
     ];
 
     pub fn name(self) -> &'static str {
@@ -91,48 +73,65 @@ impl Rule {
         NAMES.iter().find(|row| row.0 == self).expect("every rule has a row")
     }
 
-    pub(super) fn cost(self, facts: &Facts) -> u64 {
-        let by = |criterion: u32| (criterion as u64) << 32 | facts.clock & u32::MAX as u64;
+    /// What is remembered of a state that is met for the first time.
+    #[inline]
+    pub(super) fn found(self, note: Note, now: Moment) -> u8 {
         match self {
-            Rule::LeastRecent => facts.clock,
-            Rule::MostRecent => u64::MAX - facts.clock,
-            Rule::LeastFrequent | Rule::Visits => by(facts.visits),
-            Rule::MostFrequent => by(u32::MAX - facts.visits),
-            Rule::Random => by(facts.random),
-            Rule::OutDegree => by(facts.degree),
-            Rule::OutDegreeAndVisits => by(facts.degree + facts.visits),
-            Rule::Stratified => by(facts.depth.trailing_ones()),
-            Rule::Kind => by(u32::MAX - facts.kind),
+            Rule::LeastRecent | Rule::MostRecent => now.time,
+            Rule::LeastFrequent | Rule::MostFrequent | Rule::Visits => 0,
+            Rule::Random => now.chance,
+            Rule::OutDegree | Rule::OutDegreeAndVisits => WAITING,
+            Rule::Stratified => note.depth.trailing_ones() as u8,
+            Rule::Kind => note.kind,
+            Rule::Keep => 0,
         }
     }
 
-    /// The cost in a byte; `clock` is a time of eight bits.
-    pub(super) fn short_cost(self, facts: &Facts) -> u8 {
-        let byte = |criterion: u32| criterion.min(u8::MAX as u32) as u8;
+    /// What is remembered when the state is met again.
+    #[inline]
+    pub(super) fn met(self, memory: u8, note: Note, now: Moment) -> u8 {
         match self {
-            Rule::LeastRecent | Rule::MostRecent => facts.clock as u8,
-            Rule::LeastFrequent | Rule::Visits => byte(facts.visits),
-            Rule::MostFrequent => u8::MAX - byte(facts.visits),
-            Rule::Random => facts.random as u8,
-            // Visits to a state that waits are counted above every state that was expanded.
-            Rule::OutDegree | Rule::OutDegreeAndVisits if facts.degree == UNKNOWN_DEGREE => {
-                WAITING + byte(facts.visits)
-            }
-            Rule::OutDegree => byte(facts.degree).min(WAITING - 1),
-            Rule::OutDegreeAndVisits => byte(facts.degree + facts.visits).min(WAITING - 1),
-            Rule::Stratified => byte(facts.depth.trailing_ones()),
-            Rule::Kind => u8::MAX - byte(facts.kind),
+            Rule::LeastRecent | Rule::MostRecent => now.time,
+            Rule::LeastFrequent | Rule::MostFrequent | Rule::Visits => memory.saturating_add(1),
+            Rule::OutDegreeAndVisits if memory == WAITING - 1 => memory,
+            Rule::OutDegreeAndVisits => memory.saturating_add(1),
+            Rule::Kind => memory.min(note.kind),
+            Rule::Random | Rule::OutDegree | Rule::Stratified | Rule::Keep => memory,
         }
     }
 
-    /// Does the event change the cost?
-    pub(super) fn heeds(self, event: Event) -> bool {
-        match self {
-            Rule::Random | Rule::Stratified => false,
-            Rule::OutDegree => event == Event::Expanded,
-            Rule::OutDegreeAndVisits => true,
-            _ => event == Event::Met,
+    /// What is remembered when the state has come into a cache with this rule.
+    #[inline]
+    pub(super) fn entered(self, memory: u8, now: Moment) -> u8 {
+        if matches!(self, Rule::LeastRecent | Rule::MostRecent) { now.time } else { memory }
+    }
+
+    /// What is remembered when so many successors have been seen.
+    #[inline]
+    pub(super) fn expanded(self, memory: u8, successors: usize) -> u8 {
+        if !self.counts_successors() || memory < WAITING {
+            return memory;
         }
+        // Of a state that waits, meetings are remembered.
+        (successors + (memory - WAITING) as usize).min(WAITING as usize - 1) as u8
+    }
+
+    /// The cost of a state.
+    #[inline]
+    pub(super) fn cost(self, memory: u8, now: Moment) -> u8 {
+        match self {
+            // Times wrap round; the oldest is the one just ahead of now.
+            Rule::LeastRecent => memory.wrapping_sub(now.time).wrapping_sub(1),
+            Rule::MostRecent => now.time.wrapping_sub(memory),
+            Rule::MostFrequent | Rule::Kind => u8::MAX - memory,
+            _ => memory,
+        }
+    }
+
+    /// Among how many the lowest cost is looked for. The criterion of `SC` is so coarse, and its rare high costs are worth so
+    /// much, that a hasty choice shows in caches that are almost too small; for the others it does not.
+    pub(super) fn looks(self) -> usize {
+        if self == Rule::Stratified { 64 } else { 16 }
     }
 
     /// Must the cache be told how many successors a state has?
@@ -186,8 +185,8 @@ mod tests {
             match held.iter().position(|depth| depth % k != k - 1) {
                 Some(position) => {
                     let depth = held.remove(position);
-                    let facts = Facts { clock: 0, random: 0, visits: 1, degree: 0, depth, kind: 0 };
-                    let cost = Rule::Stratified.cost(&facts);
+                    let now = Moment { time: 0, chance: 0 };
+                    let cost = Rule::Stratified.cost(Rule::Stratified.found(Note { depth, kind: 0 }, now), now);
                     assert!(cost >= last, "depth {depth} leaves too late");
                     last = cost;
                 }
@@ -195,5 +194,27 @@ mod tests {
             }
         }
         assert_eq!(held, [63]);
+    }
+
+    #[test]
+    fn counts_end_where_the_byte_does() {
+        let (note, mut now) = (Note { depth: u32::MAX, kind: 3 }, Moment { time: 250, chance: 9 });
+        let cost = |rule: Rule, meetings: usize, successors: Option<usize>, now: Moment| {
+            let first = rule.found(note, now);
+            let met = (0..meetings).fold(first, |memory, _| rule.met(memory, note, now));
+            rule.cost(successors.map_or(met, |count| rule.expanded(met, count)), now)
+        };
+        assert_eq!((cost(Rule::Visits, 1000, None, now), cost(Rule::MostFrequent, 1000, None, now)), (255, 0));
+        assert_eq!(cost(Rule::Stratified, 0, None, now), 32);
+        for rule in [Rule::OutDegree, Rule::OutDegreeAndVisits] {
+            assert!(cost(rule, 0, None, now) > cost(rule, 1000, Some(1000), now), "{rule}");
+            assert!(cost(rule, 3, Some(7), now) > cost(rule, 3, Some(6), now), "{rule}");
+        }
+        assert_eq!((cost(Rule::OutDegree, 3, Some(7), now), cost(Rule::OutDegreeAndVisits, 3, Some(7), now)), (7, 10));
+        // Times wrap round.
+        let old = Rule::LeastRecent.found(note, now);
+        now.time = now.time.wrapping_add(100);
+        assert!(Rule::LeastRecent.cost(old, now) < Rule::LeastRecent.cost(now.time, now));
+        assert!(Rule::MostRecent.cost(old, now) > Rule::MostRecent.cost(now.time, now));
     }
 }

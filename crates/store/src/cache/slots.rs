@@ -1,9 +1,11 @@
-//! The entries of a cache: keys with what is known about them, and an index by hash.
+//! The entries of a cache: keys with what is remembered about them, and an index by hash.
 //!
 //! Slots never move, so a slot's number names its entry as long as it lives. The index chains slots through
-//! their first word, so that deleting takes constant time. The arrays grow in steps up to a limit; when the
-//! grant refuses to grow, what there is becomes the limit.
+//! their first word, so that deleting takes constant time. After that come, with `cover`, the parent and the number of
+//! pins; a byte for the rule of each tier; the key. The arrays grow in steps up to a limit; when the grant refuses to
+//! grow, what there is becomes the limit.
 
+use super::key::{KeyForm, bytes_mut};
 use crate::budget::Grant;
 use crate::hash;
 use crate::region::{Region, prefetch};
@@ -12,20 +14,42 @@ use crate::region::{Region, prefetch};
 pub(super) const NONE: u32 = u32::MAX;
 const FIRST_SLOTS: usize = 64;
 
-/// Words of a slot before its key.
+const WORD: usize = 4;
+/// Where words begin in a slot.
 const NEXT: usize = 0;
-const PLACE: usize = 1;
-const COST: usize = 2;
-const PINS: usize = 4;
-const PARENT: usize = 5;
-const DEPTH: usize = 6;
-const COUNTS: usize = 7;
-const TRAITS: usize = 8;
-pub(super) const HEADER: usize = 9;
+const PARENT: usize = WORD;
+const PINS: usize = 2 * WORD;
 
-/// Keys of one length with headers.
+/// What a slot has beside its key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// Does it have a parent, and are its pins counted?
+    pub covers: bool,
+    /// Bytes that rules remember.
+    pub memories: usize,
+}
+
+impl Parts {
+    /// Where the memories begin.
+    const fn memories_at(self) -> usize {
+        if self.covers { 3 * WORD } else { WORD }
+    }
+
+    const fn key_at(self) -> usize {
+        self.memories_at() + self.memories
+    }
+
+    /// Bytes of an entry, its part of the index included.
+    pub fn bytes_per_entry(self, form: KeyForm) -> usize {
+        self.key_at() + form.kept_bytes() + WORD
+    }
+}
+
+/// Keys of one length with what is remembered about them.
 #[derive(Debug)]
 pub(super) struct Slots {
+    form: KeyForm,
+    parts: Parts,
     stride: usize,
     table: Region,
     index: Region,
@@ -38,14 +62,14 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub fn new(key_words: usize, limit: usize, grant: &Grant) -> Slots {
+    pub fn new(form: KeyForm, parts: Parts, limit: usize, grant: &Grant) -> Slots {
         let (table, index) = (Region::new(grant.clone()), Region::new(grant.clone()));
-        let limit = limit.min(NONE as usize - 1);
-        Slots { stride: HEADER + key_words, table, index, count: 0, live: 0, free: 0, limit }
+        let (stride, limit) = (parts.key_at() + form.kept_bytes(), limit.min(NONE as usize - 1));
+        Slots { form, parts, stride, table, index, count: 0, live: 0, free: 0, limit }
     }
 
-    pub fn key_words(&self) -> usize {
-        self.stride - HEADER
+    pub fn form(&self) -> KeyForm {
+        self.form
     }
 
     pub fn live(&self) -> usize {
@@ -84,179 +108,145 @@ impl Slots {
     #[must_use]
     pub fn grow(&mut self, count: usize) -> bool {
         assert!(self.is_full() && self.free == 0);
-        if !self.table.grow(count * self.stride * 4) || !self.index.grow(count * 4) {
+        if !self.table.grow(count * self.stride) || !self.index.grow(count * WORD) {
             return false;
         }
         self.index.words_mut().fill(0);
         let old = std::mem::replace(&mut self.count, count);
         for slot in 0..old as u32 {
-            let hash = hash::words(self.key(slot));
-            self.link(slot, hash);
+            let chain = self.chain_of(slot);
+            self.link(slot, chain);
         }
         for slot in (old..count).rev() {
-            self.set(slot as u32, NEXT, self.free);
-            self.set(slot as u32, PINS, NONE);
+            self.set_word(slot as u32, NEXT, self.free);
             self.free = slot as u32 + 1;
         }
         true
     }
 
     #[inline]
+    fn chain(&self, hash: u64) -> usize {
+        hash::scale(self.form.own(hash), self.count)
+    }
+
+    fn chain_of(&mut self, slot: u32) -> usize {
+        let (form, key_at) = (self.form, self.parts.key_at());
+        let own = form.own_of_kept(&self.slot(slot)[key_at..]);
+        hash::scale(own, self.count)
+    }
+
+    #[inline]
     pub fn prefetch(&self, hash: u64) {
         if self.count > 0 {
-            prefetch(&self.index.words()[hash::scale(hash, self.count)]);
+            prefetch(&self.index.words()[self.chain(hash)]);
         }
     }
 
     /// The slot that holds `key`.
     #[inline]
-    pub fn find(&mut self, key: &[u32], hash: u64) -> Option<u32> {
+    pub fn find(&mut self, key: &[u8], hash: u64) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
-        let (table, stride) = (self.table.words_mut(), self.stride);
-        let mut next = self.index.words_mut()[hash::scale(hash, self.count)];
+        let (chain, stride, key_at) = (self.chain(hash), self.stride, self.parts.key_at());
+        let key = self.form.kept(key);
+        let mut next = self.index.words_mut()[chain];
+        let table = bytes_mut(&mut self.table);
         while next != 0 {
             let slot = &table[(next - 1) as usize * stride..][..stride];
-            if slot[HEADER..] == *key {
+            if slot[key_at..] == *key {
                 return Some(next - 1);
             }
-            next = slot[NEXT];
+            next = word(slot, NEXT);
         }
         None
     }
 
-    /// Takes a free slot for `key`; its header is zero but for the place in a heap and the parent, which are none.
+    /// Takes a free slot for `key`, without a parent or pins; what the rules remember is the caller's to set.
     #[inline]
-    pub fn add(&mut self, key: &[u32], hash: u64) -> u32 {
+    pub fn add(&mut self, key: &[u8], hash: u64) -> u32 {
         assert!(self.free != 0);
         let slot = self.free - 1;
-        let words = self.slot(slot);
-        let next_free = words[NEXT];
-        words[..HEADER].fill(0);
-        (words[PLACE], words[PARENT]) = (NONE, NONE);
-        words[HEADER..].copy_from_slice(key);
-        self.free = next_free;
+        self.free = self.word(slot, NEXT);
+        let (form, key_at) = (self.form, self.parts.key_at());
+        self.slot(slot)[key_at..].copy_from_slice(form.kept(key));
+        if self.parts.covers {
+            self.set_word(slot, PARENT, NONE);
+            self.set_word(slot, PINS, 0);
+        }
         self.live += 1;
-        self.link(slot, hash);
+        let chain = self.chain(hash);
+        self.link(slot, chain);
         slot
     }
 
     pub fn remove(&mut self, slot: u32) {
-        let hash = hash::words(self.key(slot));
-        let chain = hash::scale(hash, self.count);
-        let after = self.get(slot, NEXT);
+        let chain = self.chain_of(slot);
+        let after = self.word(slot, NEXT);
         let mut before = self.index.words_mut()[chain];
         if before == slot + 1 {
             self.index.words_mut()[chain] = after;
         } else {
-            while self.get(before - 1, NEXT) != slot + 1 {
-                before = self.get(before - 1, NEXT);
+            while self.word(before - 1, NEXT) != slot + 1 {
+                before = self.word(before - 1, NEXT);
             }
-            self.set(before - 1, NEXT, after);
+            self.set_word(before - 1, NEXT, after);
         }
-        self.set(slot, NEXT, self.free);
-        self.set(slot, PINS, NONE);
+        self.set_word(slot, NEXT, self.free);
         self.free = slot + 1;
         self.live -= 1;
     }
 
-    fn link(&mut self, slot: u32, hash: u64) {
-        let chain = hash::scale(hash, self.count);
+    fn link(&mut self, slot: u32, chain: usize) {
         let head = std::mem::replace(&mut self.index.words_mut()[chain], slot + 1);
-        self.set(slot, NEXT, head);
+        self.set_word(slot, NEXT, head);
     }
 
     #[inline]
-    fn slot(&mut self, slot: u32) -> &mut [u32] {
+    fn slot(&mut self, slot: u32) -> &mut [u8] {
         let stride = self.stride;
-        &mut self.table.words_mut()[slot as usize * stride..][..stride]
+        &mut bytes_mut(&mut self.table)[slot as usize * stride..][..stride]
     }
 
     #[inline]
-    fn get(&mut self, slot: u32, word: usize) -> u32 {
-        self.slot(slot)[word]
+    fn word(&mut self, slot: u32, at: usize) -> u32 {
+        word(self.slot(slot), at)
     }
 
     #[inline]
-    fn set(&mut self, slot: u32, word: usize, value: u32) {
-        self.slot(slot)[word] = value;
+    fn set_word(&mut self, slot: u32, at: usize, value: u32) {
+        self.slot(slot)[at..][..WORD].copy_from_slice(&value.to_ne_bytes());
     }
 
-    pub fn key(&mut self, slot: u32) -> &[u32] {
-        &self.slot(slot)[HEADER..]
-    }
-
+    /// What the rules of the tiers remember.
     #[inline]
-    pub fn cost(&mut self, slot: u32) -> u64 {
-        let words = self.slot(slot);
-        words[COST] as u64 | (words[COST + 1] as u64) << 32
-    }
-
-    #[inline]
-    pub fn set_cost(&mut self, slot: u32, cost: u64) {
-        let words = self.slot(slot);
-        (words[COST], words[COST + 1]) = (cost as u32, (cost >> 32) as u32);
-    }
-
-    /// Where the slot is in the heap of its tier.
-    #[inline]
-    pub fn place(&mut self, slot: u32) -> u32 {
-        self.get(slot, PLACE)
-    }
-
-    #[inline]
-    pub fn set_place(&mut self, slot: u32, place: u32) {
-        self.set(slot, PLACE, place);
-    }
-
-    /// For how many reasons the entry must stay; `NONE` if the slot is free.
-    #[inline]
-    pub fn pins(&mut self, slot: u32) -> u32 {
-        self.get(slot, PINS)
-    }
-
-    pub fn set_pins(&mut self, slot: u32, pins: u32) {
-        self.set(slot, PINS, pins);
+    pub fn memories(&mut self, slot: u32) -> &mut [u8] {
+        let (from, to) = (self.parts.memories_at(), self.parts.key_at());
+        &mut self.slot(slot)[from..to]
     }
 
     pub fn parent(&mut self, slot: u32) -> u32 {
-        self.get(slot, PARENT)
+        if self.parts.covers { self.word(slot, PARENT) } else { NONE }
     }
 
     pub fn set_parent(&mut self, slot: u32, parent: u32) {
-        self.set(slot, PARENT, parent);
+        debug_assert!(self.parts.covers);
+        self.set_word(slot, PARENT, parent);
     }
 
-    pub fn depth(&mut self, slot: u32) -> u32 {
-        self.get(slot, DEPTH)
+    /// For how many reasons the entry must stay, where they are counted.
+    pub fn pins(&mut self, slot: u32) -> u32 {
+        debug_assert!(self.parts.covers);
+        self.word(slot, PINS)
     }
 
-    pub fn set_depth(&mut self, slot: u32, depth: u32) {
-        self.set(slot, DEPTH, depth);
+    pub fn set_pins(&mut self, slot: u32, pins: u32) {
+        debug_assert!(self.parts.covers);
+        self.set_word(slot, PINS, pins);
     }
+}
 
-    /// Visits and successors, each at most 2^16 - 1.
-    #[inline]
-    pub fn counts(&mut self, slot: u32) -> (u32, u32) {
-        let word = self.get(slot, COUNTS);
-        (word & 0xFFFF, word >> 16)
-    }
-
-    #[inline]
-    pub fn set_counts(&mut self, slot: u32, visits: u32, degree: u32) {
-        self.set(slot, COUNTS, visits.min(0xFFFF) | degree.min(0xFFFF) << 16);
-    }
-
-    /// The kind of the entry and the tier it is in.
-    #[inline]
-    pub fn traits(&mut self, slot: u32) -> (u32, usize) {
-        let word = self.get(slot, TRAITS);
-        (word & 0xFF, (word >> 8) as usize)
-    }
-
-    #[inline]
-    pub fn set_traits(&mut self, slot: u32, kind: u32, tier: usize) {
-        self.set(slot, TRAITS, kind & 0xFF | (tier as u32) << 8);
-    }
+#[inline]
+fn word(slot: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(slot[at..][..WORD].try_into().expect("a word has four bytes"))
 }

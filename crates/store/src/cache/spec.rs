@@ -1,7 +1,8 @@
 //! Chains of caches as they are written: `LRU`, or `MFU:25%,LRU:75%`.
 //!
 //! What one cache gives up is offered to the next; what the last gives up is forgotten. A rule without a
-//! share gets an equal part of what the others leave.
+//! share gets an equal part of what the others leave. `KEEP:50%,SC:50%` remembers the first half for ever and forgets
+//! of the rest; `KEEP` alone is an exact store of limited size.
 
 use super::Rule;
 use std::fmt;
@@ -34,10 +35,10 @@ impl Spec {
         &self.tiers
     }
 
-    /// The rule, if there is only one and it alone decides.
+    /// The rule, if there is only one and it alone decides; what `KEEP` decides is never to decide.
     pub fn alone(&self) -> Option<Rule> {
         match self.tiers[..] {
-            [(rule, _)] if !self.cover => Some(rule),
+            [(rule, _)] if !self.cover && rule != Rule::Keep => Some(rule),
             _ => None,
         }
     }
@@ -109,6 +110,8 @@ mod tests {
         assert_eq!((spec.to_string(), spec.rooms(10)), ("MFU:25%,LRU:75%".into(), vec![2, 8]));
         assert_eq!("sc".parse(), Ok(Spec::single(Rule::Stratified)));
         assert_eq!("RND:50%,O,I".parse::<Spec>().unwrap().rooms(100), [50, 25, 25]);
+        assert_eq!("keep:50%,SC:50%".parse::<Spec>().unwrap().to_string(), "KEEP:50%,SC:50%");
+        assert_eq!("KEEP".parse::<Spec>().unwrap().alone(), None);
         assert_eq!("LRU,MRU".parse::<Spec>().unwrap().rooms(1), [0, 1]);
     }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::budget::Budget;
-use crate::hash;
 
-/// The cache as one would write it without thinking of time.
+/// The cache as one would write it without thinking of time or space.
 struct Twin {
     spec: Spec,
     capacity: usize,
-    entries: Vec<Entry>,
-    stamp: u64,
+    slots: Vec<Option<Entry>>,
+    hands: Vec<usize>,
+    insertions: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -16,68 +16,83 @@ struct Entry {
     parent: Option<u32>,
     pins: u32,
     tier: usize,
-    visits: i64,
-    degree: i64,
+    /// How often it was met after the first time.
+    meetings: i64,
+    successors: Option<i64>,
     depth: u32,
     kind: u8,
-    stamp: i64,
+    /// When it was met last, or came into its tier.
+    time: i64,
 }
 
 impl Twin {
-    fn order(&self, entry: &Entry) -> (i64, i64) {
-        let criterion = match self.spec.tiers()[entry.tier].0 {
-            Rule::LeastRecent => 0,
-            Rule::MostRecent => -entry.stamp,
-            Rule::LeastFrequent | Rule::Visits => entry.visits,
-            Rule::MostFrequent => -entry.visits,
-            Rule::OutDegree => entry.degree,
-            Rule::OutDegreeAndVisits => entry.degree + entry.visits,
+    fn new(spec: &Spec, capacity: usize) -> Twin {
+        let hands = vec![0; spec.tiers().len()];
+        Twin { spec: spec.clone(), capacity, slots: vec![None; capacity], hands, insertions: 0 }
+    }
+
+    /// The lowest leaves. Counts end where a byte does.
+    fn criterion(&self, entry: &Entry) -> i64 {
+        let age = (self.insertions - entry.time).rem_euclid(256);
+        match self.spec.tiers()[entry.tier].0 {
+            Rule::LeastRecent => -age,
+            Rule::MostRecent => age,
+            Rule::LeastFrequent | Rule::Visits => entry.meetings.min(255),
+            Rule::MostFrequent => -entry.meetings.min(255),
+            Rule::OutDegree => entry.successors.map_or(1000, |count| count.min(127)),
+            Rule::OutDegreeAndVisits => match entry.successors {
+                Some(count) => (count + entry.meetings).min(127),
+                None => 1000 + entry.meetings.min(127),
+            },
             Rule::Stratified => (0..32).take_while(|bit| entry.depth >> bit & 1 == 1).count() as i64,
             Rule::Kind => -(entry.kind as i64),
+            Rule::Keep => 0,
             Rule::Random => unreachable!("chance has no twin"),
-        };
-        (criterion, entry.stamp)
+        }
     }
 
-    fn position(&self, key: u32) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.key == key)
+    fn held(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().flatten()
     }
 
-    fn now(&mut self) -> i64 {
-        self.stamp += 1;
-        self.stamp as i64
+    fn entry(&mut self, key: u32) -> Option<&mut Entry> {
+        self.slots.iter_mut().flatten().find(|entry| entry.key == key)
     }
 
-    fn lowest(&self, tier: usize) -> Option<usize> {
-        let in_tier = |&index: &usize| self.entries[index].pins == 0 && self.entries[index].tier == tier;
-        (0..self.entries.len()).filter(in_tier).min_by_key(|&index| self.order(&self.entries[index]))
+    fn members(&self, tier: usize) -> usize {
+        self.held().filter(|entry| entry.pins == 0 && entry.tier == tier).count()
+    }
+
+    /// The slot of the one that leaves a tier, if there is any.
+    fn pop(&mut self, tier: usize) -> Option<usize> {
+        let slots = (0..self.capacity).map(|step| (self.hands[tier] + step) % self.capacity);
+        let members = slots.filter_map(|slot| Some((slot, self.slots[slot].as_ref()?)));
+        let looked_at =
+            members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(self.spec.tiers()[tier].0.looks());
+        let slot = looked_at.min_by_key(|(_, entry)| self.criterion(entry))?.0;
+        self.hands[tier] = slot + 1;
+        Some(slot)
     }
 
     fn insert(&mut self, key: u32, note: Note, pinned: bool, parent: Option<u32>) -> &'static str {
-        if let Some(index) = self.position(key) {
-            let now = self.now();
-            let heeds = self.entries[index].pins == 0
-                && !matches!(
-                    self.spec.tiers()[self.entries[index].tier].0,
-                    Rule::Stratified | Rule::OutDegree | Rule::Random
-                );
-            let entry = &mut self.entries[index];
-            entry.visits += 1;
+        let now = self.insertions;
+        if let Some(entry) = self.entry(key) {
+            entry.meetings += 1;
             entry.kind = entry.kind.min(note.kind);
-            if heeds {
-                entry.stamp = now;
-            }
+            entry.time = now;
             return "known";
         }
-        if self.entries.len() == self.capacity && !self.forget() {
+        if self.held().count() == self.capacity && !self.forget() {
             return "full";
         }
-        let (depth, kind) = (note.depth, note.kind);
+        self.insertions += 1;
+        let free = self.slots.iter().position(|slot| slot.is_none()).unwrap();
+        let (depth, kind, time) = (note.depth, note.kind, self.insertions);
         let parent = parent.filter(|_| self.spec.cover);
-        self.entries.push(Entry { key, parent, pins: 1, tier: 0, visits: 1, degree: 0xFFFF, depth, kind, stamp: 0 });
+        let entry = Entry { key, parent, pins: 1, tier: 0, meetings: 0, successors: None, depth, kind, time };
+        self.slots[free] = Some(entry);
         if let Some(parent) = parent {
-            let index = self.position(parent).unwrap();
-            self.entries[index].pins += 1;
+            self.entry(parent).unwrap().pins += 1;
         }
         if !pinned && !self.spec.cover {
             self.unpin(key);
@@ -86,8 +101,10 @@ impl Twin {
     }
 
     fn forget(&mut self) -> bool {
-        let Some(index) = (0..self.spec.tiers().len()).rev().find_map(|tier| self.lowest(tier)) else { return false };
-        let entry = self.entries.remove(index);
+        let gives = |&tier: &usize| self.spec.tiers()[tier].0 != Rule::Keep && self.members(tier) > 0;
+        let Some(tier) = (0..self.hands.len()).rev().find(gives) else { return false };
+        let slot = self.pop(tier).unwrap();
+        let entry = self.slots[slot].take().unwrap();
         if let Some(parent) = entry.parent {
             self.unpin(parent);
         }
@@ -95,28 +112,32 @@ impl Twin {
     }
 
     fn unpin(&mut self, key: u32) {
-        let mut index = self.position(key).unwrap();
-        self.entries[index].pins -= 1;
-        if self.entries[index].pins > 0 {
+        let entry = self.entry(key).unwrap();
+        entry.pins -= 1;
+        if entry.pins > 0 {
             return;
         }
+        entry.tier = usize::MAX;
+        let mut slot = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|entry| entry.key == key)).unwrap();
         let rooms = self.spec.rooms(self.capacity);
-        self.entries[index].tier = usize::MAX;
         for (tier, room) in rooms.iter().enumerate() {
-            let last = tier + 1 == rooms.len();
-            if !last && *room == 0 {
+            let full = tier + 1 < rooms.len() && self.members(tier) >= *room;
+            if full && (*room == 0 || self.spec.tiers()[tier].0 == Rule::Keep) {
                 continue;
             }
-            let members = self.entries.iter().filter(|entry| entry.pins == 0 && entry.tier == tier).count();
-            let leaving = (!last && members >= *room).then(|| self.lowest(tier).unwrap());
-            let now = self.now();
-            self.entries[index].tier = tier;
-            self.entries[index].stamp = now;
+            let leaving = if full { self.pop(tier) } else { None };
+            let now = self.insertions;
+            let entry = self.slots[slot].as_mut().unwrap();
+            (entry.tier, entry.time) = (tier, now);
             match leaving {
-                Some(other) => index = other,
+                Some(other) => slot = other,
                 None => return,
             }
         }
+    }
+
+    fn expanded(&mut self, key: u32, successors: u32) {
+        self.entry(key).unwrap().successors.get_or_insert(successors as i64);
     }
 }
 
@@ -127,30 +148,59 @@ fn next(random: &mut u64) -> u32 {
     (*random >> 24) as u32
 }
 
+/// Keys of any length, made of numbers.
+#[derive(Clone, Copy)]
+struct Maker(KeyForm);
+
+impl Maker {
+    fn new(bytes: usize, hashed: Hashed) -> Maker {
+        Maker(KeyForm { bytes, hashed, told_bits: 0 })
+    }
+
+    /// Different numbers, as far as they differ in the key's length, have different keys.
+    fn key(self, number: u32) -> Vec<u8> {
+        // An odd factor: all numbers below 256 differ in the first byte, and look random there.
+        let scattered = number.wrapping_mul(0x9E37_79B1).to_le_bytes();
+        (0..self.0.bytes).map(|at| scattered[at % 4] ^ (at / 4) as u8).collect()
+    }
+
+    fn insert(self, cache: &mut impl Held, number: u32, note: Note, pinned: bool, parent: Place) -> Answer {
+        let key = self.key(number);
+        cache.insert(&key, self.0.hash(&key), note, pinned, parent)
+    }
+
+    fn place(self, cache: &mut impl Held, number: u32) -> Option<Place> {
+        let key = self.key(number);
+        cache.find(&key, self.0.hash(&key))
+    }
+}
+
+const MAKER: Maker = Maker(KeyForm { bytes: 8, hashed: Hashed::Whole, told_bits: 0 });
+
 fn insert(cache: &mut Cache, key: u32, note: Note, pinned: bool, parent: Place) -> Answer {
-    cache.insert(&[key, 7], hash::words(&[key, 7]), note, pinned, parent)
+    MAKER.insert(cache, key, note, pinned, parent)
 }
 
 fn place(cache: &mut Cache, key: u32) -> Option<Place> {
-    cache.find(&[key, 7], hash::words(&[key, 7]))
+    MAKER.place(cache, key)
 }
 
 /// Random operations on a cache and its twin.
-fn compare(spec: &Spec, capacity: usize, keys: u32, seed: u64) {
-    let mut cache = Cache::new(spec, 2, capacity, &Grant::unlimited()).unwrap();
-    let mut twin = Twin { spec: spec.clone(), capacity, entries: Vec::new(), stamp: 0 };
+fn compare(spec: &Spec, maker: Maker, capacity: usize, keys: u32, seed: u64) {
+    let mut cache = Cache::new(spec, maker.0, capacity, &Grant::unlimited()).unwrap();
+    let mut twin = Twin::new(spec, capacity);
     let mut random = seed * 2 + 1;
     let mut by_hand: Vec<u32> = Vec::new();
     for step in 0..3_000 {
         let (key, choice) = (next(&mut random) % keys, next(&mut random) % 10);
-        let open = |twin: &Twin| twin.entries.iter().filter(|entry| entry.pins > 0).map(|e| e.key).collect::<Vec<_>>();
         match choice {
             0..7 => {
                 let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
                 let pinned = choice == 6 && !spec.cover && by_hand.len() < capacity / 2;
-                let parent = open(&twin).first().copied().filter(|_| spec.cover);
-                let parent_place = parent.map_or(Place::NOWHERE, |key| place(&mut cache, key).unwrap());
-                let answer = insert(&mut cache, key, note, pinned, parent_place);
+                let open = twin.held().find(|entry| entry.pins > 0).map(|entry| entry.key);
+                let parent = open.filter(|_| spec.cover);
+                let parent_place = parent.map_or(Place::NOWHERE, |key| maker.place(&mut cache, key).unwrap());
+                let answer = maker.insert(&mut cache, key, note, pinned, parent_place);
                 let expected = twin.insert(key, note, pinned, parent);
                 let name = match answer {
                     Answer::New(_) => "new",
@@ -161,66 +211,44 @@ fn compare(spec: &Spec, capacity: usize, keys: u32, seed: u64) {
                 if name == "new" && pinned {
                     by_hand.push(key);
                 }
-                if name == "new" && spec.cover && twin.entries.len() > capacity / 2 {
-                    close(&mut cache, &mut twin, &mut random);
+                if name == "new" && spec.cover && twin.held().count() > capacity / 2 {
+                    close(&mut cache, maker, &mut twin, &mut random);
                 }
             }
-            7 if !by_hand.is_empty() => {
+            7 | 8 if !by_hand.is_empty() => {
                 let key = by_hand.swap_remove(next(&mut random) as usize % by_hand.len());
-                let at = place(&mut cache, key).unwrap();
+                let at = maker.place(&mut cache, key).unwrap();
                 cache.unpin(at);
                 twin.unpin(key);
             }
-            8 if !spec.cover && by_hand.len() < capacity / 2 => {
-                if let Some(index) = twin.position(key) {
-                    twin.entries[index].pins += 1;
-                    let at = place(&mut cache, key).unwrap();
-                    cache.pin(at);
-                    by_hand.push(key);
-                }
-            }
-            9 if spec.cover => close(&mut cache, &mut twin, &mut random),
-            9 => {
-                if let Some(index) = twin.position(key) {
-                    let at = place(&mut cache, key).unwrap();
-                    cache.expanded(at, key as usize % 6);
-                    expanded(&mut twin, index, key % 6);
-                }
+            9 if spec.cover => close(&mut cache, maker, &mut twin, &mut random),
+            9 if twin.entry(key).is_some() => {
+                let at = maker.place(&mut cache, key).unwrap();
+                cache.expanded(at, key as usize % 6);
+                twin.expanded(key, key % 6);
             }
             _ => {}
         }
-        assert_eq!(cache.len(), twin.entries.len());
+        let health = cache.health();
+        assert_eq!(health.held, twin.held().count() as u64);
+        assert_eq!(health.pinned, twin.held().filter(|entry| entry.pins > 0).count() as u64, "{spec} of {capacity}");
     }
     for key in 0..keys {
-        assert_eq!(place(&mut cache, key).is_some(), twin.position(key).is_some(), "{spec}: key {key}");
+        assert_eq!(maker.place(&mut cache, key).is_some(), twin.entry(key).is_some(), "{spec}: key {key}");
     }
-    assert!(cache.health().forgotten > 0, "{spec} of {capacity} never forgot");
-}
-
-fn expanded(twin: &mut Twin, index: usize, degree: u32) {
-    let now = twin.now();
-    let entry = &mut twin.entries[index];
-    entry.degree = degree as i64;
-    let tier = entry.tier;
-    if entry.pins == 0 && matches!(twin.spec.tiers()[tier].0, Rule::OutDegree | Rule::OutDegreeAndVisits) {
-        twin.entries[index].stamp = now;
-    }
+    let keeps_all = spec.tiers() == [(Rule::Keep, 100.0)];
+    assert_eq!(cache.health().forgotten > 0, !keeps_all, "{spec} of {capacity}");
 }
 
 /// Expands some open state of a `cover` cache.
-fn close(cache: &mut Cache, twin: &mut Twin, random: &mut u64) {
-    let has_children = |key: u32, twin: &Twin| twin.entries.iter().filter(|entry| entry.parent == Some(key)).count();
-    let open: Vec<u32> = twin
-        .entries
-        .iter()
-        .filter(|entry| entry.pins as usize == has_children(entry.key, twin) + 1)
-        .map(|entry| entry.key)
-        .collect();
+fn close(cache: &mut Cache, maker: Maker, twin: &mut Twin, random: &mut u64) {
+    let children = |key: u32| twin.held().filter(|entry| entry.parent == Some(key)).count();
+    let is_open = |entry: &&Entry| entry.pins as usize == children(entry.key) + 1;
+    let open: Vec<u32> = twin.held().filter(is_open).map(|entry| entry.key).collect();
     if let Some(&key) = open.get(next(random) as usize % open.len().max(1)) {
-        let index = twin.position(key).unwrap();
-        let at = place(cache, key).unwrap();
+        let at = maker.place(cache, key).unwrap();
         cache.expanded(at, key as usize % 6);
-        expanded(twin, index, key % 6);
+        twin.expanded(key, key % 6);
         twin.unpin(key);
     }
 }
@@ -230,8 +258,8 @@ fn every_rule_agrees_with_its_twin() {
     for rule in Rule::ALL.into_iter().filter(|rule| *rule != Rule::Random) {
         for (capacity, keys) in [(2, 9), (7, 20), (60, 100), (100, 1000)] {
             for seed in 1..4 {
-                compare(&Spec::single(rule), capacity, keys, seed);
-                compare(&Spec::cover(rule), capacity, keys, seed);
+                compare(&Spec::single(rule), MAKER, capacity, keys, seed);
+                compare(&Spec::cover(rule), MAKER, capacity, keys, seed);
             }
         }
     }
@@ -239,17 +267,133 @@ fn every_rule_agrees_with_its_twin() {
 
 #[test]
 fn chains_agree_with_their_twin() {
-    for text in ["MFU:25%,LRU:75%", "LRU,LFU,SC", "O:10%,I:10%,kind:80%", "MRU:1%,LRU:99%"] {
+    let chains =
+        ["MFU:25%,LRU:75%", "LRU,LFU,SC", "O:10%,I:10%,kind:80%", "MRU:1%,LRU:99%", "KEEP:50%,SC:50%", "SC,KEEP,LRU"];
+    for text in chains.into_iter().chain(["LRU:40%,KEEP:60%"]) {
         for (capacity, keys) in [(3, 9), (20, 60), (90, 150)] {
-            compare(&text.parse().unwrap(), capacity, keys, 5);
+            compare(&text.parse().unwrap(), MAKER, capacity, keys, 5);
         }
+    }
+}
+
+#[test]
+fn keys_of_every_length_agree_with_their_twin() {
+    let cover = Spec::cover(Rule::LeastRecent);
+    for bytes in 1..=40 {
+        for hashed in [Hashed::Leading, Hashed::Whole] {
+            compare(&"LRU:50%,SC:50%".parse().unwrap(), Maker::new(bytes, hashed), 70, 250, bytes as u64);
+            compare(&cover, Maker::new(bytes, hashed), 70, 250, bytes as u64);
+        }
+    }
+}
+
+/// A single set of sixteen ways is what a hand that looks at sixteen sees.
+#[test]
+fn a_set_agrees_with_the_same_twin() {
+    for rule in Rule::ALL.into_iter().filter(|rule| ![Rule::Random, Rule::Keep].contains(rule)) {
+        for (bytes, hashed) in (1..=40).flat_map(|bytes| [Hashed::Leading, Hashed::Whole].map(|hashed| (bytes, hashed)))
+        {
+            let (maker, capacity) = (Maker::new(bytes, hashed), 1 + bytes % 16);
+            let mut ways = Ways::new(rule, maker.0, capacity, &Grant::unlimited()).unwrap();
+            let mut twin = Twin::new(&Spec::single(rule), capacity);
+            let mut random = bytes as u64;
+            for step in 0..1_000 {
+                let key = next(&mut random) % 30;
+                let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
+                let answer = maker.insert(&mut ways, key, note, false, Place::NOWHERE);
+                let expected = twin.insert(key, note, false, None) == "new";
+                assert_eq!(matches!(answer, Answer::New(_)), expected, "{rule} of {capacity}, step {step}");
+                if let (Some(place), 0) = (maker.place(&mut ways, key), step % 3) {
+                    ways.count_successors(place, key as usize % 7);
+                    twin.expanded(key, key % 7);
+                }
+            }
+            let held = (0..30).filter(|&key| maker.place(&mut ways, key).is_some()).count();
+            assert_eq!((ways.len(), held), (capacity, twin.held().count()), "{rule}");
+        }
+    }
+}
+
+/// A part of a cache sees only hashes that begin alike, and still spreads them.
+#[test]
+fn a_part_holds_what_it_has_room_for() {
+    let form = KeyForm { bytes: 5, hashed: Hashed::Leading, told_bits: 8 };
+    let spec = Spec::single(Rule::LeastRecent);
+    let key = |number: u32| {
+        let mut key = [77; 5];
+        key[1..].copy_from_slice(&number.wrapping_mul(0x9E37_79B1).to_be_bytes());
+        key
+    };
+    let mut cache = Cache::new(&spec, form, 3_000, &Grant::unlimited()).unwrap();
+    let mut ways = Ways::new(Rule::LeastRecent, form, 6_000, &Grant::unlimited()).unwrap();
+    for number in 0..3_000u32 {
+        let key = key(number);
+        for answer in [&mut cache as &mut dyn Held, &mut ways]
+            .map(|part| part.insert(&key, form.hash(&key), Note::default(), false, Place::NOWHERE))
+        {
+            assert!(matches!(answer, Answer::New(_)));
+        }
+    }
+    assert_eq!((cache.health().forgotten, ways.health().forgotten), (0, 0));
+    for number in 0..3_000u32 {
+        let key = key(number);
+        assert!(cache.find(&key, form.hash(&key)).is_some() && ways.find(&key, form.hash(&key)).is_some());
+    }
+    assert_eq!((Cache::bytes_per_entry(&spec, form), Ways::bytes_per_entry(form)), (14, 7), "a byte is told");
+}
+
+#[test]
+fn parts_know_together_what_the_whole_knows() {
+    let part_form = KeyForm { told_bits: 3, ..MAKER.0 };
+    let spec = Spec::single(Rule::Visits);
+    let mut whole = Cache::new(&spec, MAKER.0, 8_000, &Grant::unlimited()).unwrap();
+    let part = |_| Cache::new(&spec, part_form, 1_000, &Grant::unlimited()).unwrap();
+    let mut parts: Vec<Cache> = (0..8).map(part).collect();
+    for number in 0..30_000 {
+        let key = MAKER.key(number);
+        let hash = part_form.hash(&key);
+        for cache in [&mut whole, &mut parts[hash as usize >> 61]] {
+            assert!(matches!(cache.insert(&key, hash, Note::default(), false, Place::NOWHERE), Answer::New(_)));
+        }
+    }
+    let together = Health::of_parts(parts.iter().map(|part| (part.health(), part.distinct())));
+    assert_eq!(together, whole.health());
+}
+
+#[test]
+fn what_is_kept_is_kept() {
+    let mut cache = Cache::new(&"KEEP:50%,LRU:50%".parse().unwrap(), MAKER.0, 100, &Grant::unlimited()).unwrap();
+    for key in 0..1_000 {
+        assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
+    }
+    let held: Vec<u32> = (0..1_000).filter(|&key| place(&mut cache, key).is_some()).collect();
+    assert_eq!(held, (0..50).chain(950..1_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn keeping_alone_is_an_exact_store_that_fills_up() {
+    for spec in [Spec::single(Rule::Keep), Spec::cover(Rule::Keep)] {
+        let mut cache = Cache::new(&spec, MAKER.0, 100, &Grant::unlimited()).unwrap();
+        let mut places = Vec::new();
+        for key in 0..100 {
+            let answer = insert(&mut cache, key, Note::default(), key % 2 == 0, Place::NOWHERE);
+            let Answer::New(place) = answer else { panic!("{answer:?}") };
+            places.push(place);
+        }
+        assert_eq!(insert(&mut cache, 100, Note::default(), true, Place::NOWHERE), Answer::Full);
+        for place in places.into_iter().step_by(2) {
+            cache.unpin(place);
+        }
+        assert_eq!(insert(&mut cache, 100, Note::default(), true, Place::NOWHERE), Answer::Full);
+        assert_eq!(insert(&mut cache, 99, Note::default(), true, Place::NOWHERE), Answer::Known);
+        assert_eq!(cache.health().forgotten, 0);
     }
 }
 
 #[test]
 fn chance_forgets_evenly_and_the_same_each_time() {
     let run = || {
-        let mut cache = Cache::new(&Spec::single(Rule::Random), 2, 100, &Grant::unlimited()).unwrap();
+        let mut cache = Cache::new(&Spec::single(Rule::Random), MAKER.0, 100, &Grant::unlimited()).unwrap();
         for key in 0..1000 {
             assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
         }
@@ -263,7 +407,7 @@ fn chance_forgets_evenly_and_the_same_each_time() {
 
 #[test]
 fn a_cache_of_pinned_entries_is_full_and_recovers() {
-    let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), 2, 3, &Grant::unlimited()).unwrap();
+    let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), MAKER.0, 3, &Grant::unlimited()).unwrap();
     let mut places = Vec::new();
     for key in 0..3 {
         let Answer::New(place) = insert(&mut cache, key, Note::default(), true, Place::NOWHERE) else { panic!() };
@@ -276,19 +420,37 @@ fn a_cache_of_pinned_entries_is_full_and_recovers() {
 }
 
 #[test]
-fn a_refusing_grant_only_makes_the_cache_smaller() {
-    let bytes = 200 << 10;
-    let budget = Budget::new(bytes);
-    let grant = budget.grant("cache", bytes);
-    let mut cache = Cache::new(&"MFU:25%,LRU:75%".parse().unwrap(), 2, 1 << 20, &grant).unwrap();
-    for key in 0..50_000 {
-        assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
-        assert!(place(&mut cache, key).is_some(), "new promises that it is held");
+fn an_entry_is_little_more_than_its_key() {
+    let beside = |text: &str| Cache::bytes_per_entry(&text.parse().unwrap(), MAKER.0) - 8;
+    assert_eq!((beside("LRU"), beside("MFU:25%,LRU:75%")), (10, 11));
+    assert_eq!(Cache::bytes_per_entry(&Spec::cover(Rule::LeastRecent), MAKER.0) - 8, 18);
+    let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), MAKER.0, 1 << 20, &Grant::unlimited()).unwrap();
+    for key in 0..1 << 20 {
+        assert!(matches!(insert(&mut cache, key, Note::default(), true, Place::NOWHERE), Answer::New(_)));
     }
-    let health = cache.health();
-    assert!(budget.used_bytes() <= bytes && health.held == health.capacity);
-    let per_entry = Cache::bytes_per_entry(2) as u64;
-    assert!(health.capacity * per_entry > bytes / 2, "{} entries of {per_entry} bytes", health.capacity);
-    assert_eq!(health.forgotten, 50_000 - health.held);
-    assert!(health.distinct.abs_diff(50_000) < 5_000, "{}", health.distinct);
+    // Large regions grow by two mebibytes.
+    assert!(cache.bytes() < 19 << 20, "{}", cache.bytes());
+}
+
+#[test]
+fn a_refusing_grant_only_makes_the_cache_smaller() {
+    for (text, kept) in [("MFU:25%,LRU:75%", 0.0), ("KEEP:25%,LRU:75%", 0.25)] {
+        let bytes = 200 << 10;
+        let budget = Budget::new(bytes);
+        let grant = budget.grant("cache", bytes);
+        let spec: Spec = text.parse().unwrap();
+        let mut cache = Cache::new(&spec, MAKER.0, 1 << 20, &grant).unwrap();
+        for key in 0..50_000 {
+            assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
+            assert!(place(&mut cache, key).is_some(), "new promises that it is held");
+        }
+        let health = cache.health();
+        assert!(budget.used_bytes() <= bytes && health.held == health.capacity);
+        let per_entry = Cache::bytes_per_entry(&spec, MAKER.0) as u64;
+        assert!(health.capacity * per_entry > bytes / 2, "{} entries of {per_entry} bytes", health.capacity);
+        assert_eq!(health.forgotten, 50_000 - health.held);
+        assert!(health.distinct.abs_diff(50_000) < 5_000, "{}", health.distinct);
+        let old = (0..health.capacity as u32).filter(|&key| place(&mut cache, key).is_some()).count();
+        assert!(old as f64 >= health.capacity as f64 * kept - 1.0, "{old} of the first {}", health.capacity);
+    }
 }

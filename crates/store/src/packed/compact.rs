@@ -5,8 +5,6 @@
 //! is full about once in four, and fifteen tries fail about once in a billion. What still finds no room is
 //! kept aside by the caller. Line, try and rest give the home back, hence the value.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 /// Entries in a line.
 pub const LINE: usize = 16;
 /// Bits for the number of the try, from one; zero is an empty place.
@@ -88,68 +86,18 @@ impl Compact {
         };
         (self.join(home, rest), attempt == 1)
     }
-
-    /// Inserts a mixed value: where it was found to be or put.
-    #[inline(always)]
-    pub fn insert(&self, slots: &[AtomicU32], mixed: u64) -> Inserted {
-        let (home, rest) = self.split(mixed);
-        for attempt in 1..=TRIES {
-            let entry = attempt << REST_BITS | rest;
-            let line: &[AtomicU32; LINE] =
-                slots[self.line(home, rest, attempt) * LINE..][..LINE].try_into().expect("a whole line");
-            loop {
-                let (equal, empty) = scan(line, entry);
-                if equal != 0 {
-                    return Inserted::Known;
-                }
-                if empty == 0 {
-                    break;
-                }
-                let hole = &line[empty.trailing_zeros() as usize];
-                // Losing the race to another worker means to look again: it may have put the same value.
-                if hole.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                    return if attempt == 1 { Inserted::AtHome } else { Inserted::Displaced };
-                }
-            }
-        }
-        Inserted::NoRoom
-    }
-
-    /// Puts a mixed value that is not there into its home line, if that has room; nobody else uses the table.
-    pub fn place_at_home(&self, slots: &mut [u32], mixed: u64) -> bool {
-        let (home, rest) = self.split(mixed);
-        let hole = slots[home * LINE..][..LINE].iter_mut().find(|slot| **slot == 0);
-        hole.map(|slot| *slot = 1 << REST_BITS | rest).is_some()
-    }
 }
 
-/// Which places of a line hold `entry`, and which are empty (one bit each)?
-#[inline(always)]
-fn scan(line: &[AtomicU32; LINE], entry: u32) -> (u32, u32) {
-    // SAFETY: a line is so many readable words. Volatile reads may see entries that other workers are adding, each
-    // whole, as aligned 32-bit stores are; a stale empty place is caught by the compare-and-swap that follows.
-    unsafe { scan_words(line.as_ptr().cast(), entry) }
-}
-
-/// The same for a line that nobody else writes to.
-#[inline(always)]
-pub fn scan_own(line: &[u32; LINE], entry: u32) -> (u32, u32) {
-    // SAFETY: a line is so many readable words.
-    unsafe { scan_words(line.as_ptr(), entry) }
-}
-
-/// Without branches on the contents, which nothing can predict.
-///
-/// # Safety
-/// There must be `LINE` readable words, and no writes to them but atomic ones.
+/// Which places of a line hold `entry`, and which are empty (one bit each)? Without branches on the contents, which
+/// nothing can predict.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn scan_words(line: *const u32, entry: u32) -> (u32, u32) {
+pub fn scan(line: &[u32; LINE], entry: u32) -> (u32, u32) {
     use core::arch::x86_64::*;
-    // SAFETY: as promised; SSE2 is part of x86-64.
+    // SAFETY: a line is four times sixteen readable bytes; SSE2 is part of x86-64.
     unsafe {
-        let first = line.cast::<__m128i>();
-        let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(&first.add(part).read_volatile()));
+        let first = line.as_ptr().cast::<__m128i>();
+        let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(first.add(part)));
         let places = |wanted: __m128i| {
             let found = parts.map(|part| _mm_cmpeq_epi32(part, wanted));
             let halves = [_mm_packs_epi32(found[0], found[1]), _mm_packs_epi32(found[2], found[3])];
@@ -161,10 +109,8 @@ unsafe fn scan_words(line: *const u32, entry: u32) -> (u32, u32) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-unsafe fn scan_words(line: *const u32, entry: u32) -> (u32, u32) {
-    (0..LINE).fold((0, 0), |(equal, empty), place| {
-        // SAFETY: as promised.
-        let found = unsafe { line.add(place).read_volatile() };
+pub fn scan(line: &[u32; LINE], entry: u32) -> (u32, u32) {
+    line.iter().enumerate().fold((0, 0), |(equal, empty), (place, &found)| {
         (equal | ((found == entry) as u32) << place, empty | ((found == 0) as u32) << place)
     })
 }

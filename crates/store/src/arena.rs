@@ -1,0 +1,159 @@
+//! Lines of memory for many tables: pages of one region, handed out one by one.
+//!
+//! Each table owns its pages and grows by a few at a time, whatever its neighbours do; all lie in one mapping, which
+//! can use huge pages however small the tables are. What a table gives up another may take.
+
+use crate::budget::Grant;
+use crate::region::{Region, prefetch};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Words of a cache line.
+pub const LINE: usize = 16;
+/// Lines of a page.
+pub const PAGE_LINES: usize = 64;
+pub const PAGE_BYTES: usize = PAGE_LINES * LINE * 4;
+
+/// A cache line.
+pub type Line = [u32; LINE];
+type Page = [Line; PAGE_LINES];
+
+/// Where pages come from.
+#[derive(Clone, Debug)]
+pub struct Arena {
+    pool: Arc<Mutex<Pool>>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    region: Region,
+    /// Pages of the region that were handed out at some time.
+    begun: usize,
+    /// Those of them that came back.
+    free: Vec<NonNull<Page>>,
+}
+
+// SAFETY: a free page belongs to the pool alone.
+unsafe impl Send for Pool {}
+
+/// A growing sequence of lines, zero at first.
+#[derive(Debug)]
+pub struct Pages {
+    arena: Arena,
+    pages: Vec<NonNull<Page>>,
+}
+
+// SAFETY: pages belong to one owner, like boxes.
+unsafe impl Send for Pages {}
+// SAFETY: as above; what is shared can only be read.
+unsafe impl Sync for Pages {}
+
+impl Arena {
+    pub fn new(grant: Grant) -> Arena {
+        Arena { pool: Arc::new(Mutex::new(Pool { region: Region::new(grant), begun: 0, free: Vec::new() })) }
+    }
+
+    /// A sequence without lines.
+    pub fn pages(&self) -> Pages {
+        Pages { arena: self.clone(), pages: Vec::new() }
+    }
+
+    /// Memory in use, pages that came back included.
+    pub fn bytes(&self) -> usize {
+        self.pool().region.bytes()
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pages {
+    /// How many lines there are.
+    pub fn lines(&self) -> usize {
+        self.pages.len() * PAGE_LINES
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.pages.len() * PAGE_BYTES
+    }
+
+    /// Adds zero lines until there are at least `lines`, if the grant allows it and has room for `beside` bytes of
+    /// short-lived memory too; else nothing changes.
+    #[must_use]
+    pub fn grow(&mut self, lines: usize, beside: usize) -> bool {
+        let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(self.pages.len());
+        let Pool { region, begun, free } = &mut *self.arena.pool();
+        let reused = wanted.min(free.len());
+        let end = *begun + wanted - reused;
+        if !region.grow_beside(end * PAGE_BYTES, beside) {
+            return false;
+        }
+        for mut page in free.drain(free.len() - reused..) {
+            // SAFETY: it came back, so nobody else has it.
+            unsafe { page.as_mut().fill([0; LINE]) };
+            self.pages.push(page);
+        }
+        let base = region.base().cast::<Page>();
+        // SAFETY: the region has grown to hold the page, is aligned to pages, and never moves.
+        self.pages.extend((*begun..end).map(|page| unsafe { NonNull::new_unchecked(base.add(page)) }));
+        *begun = end;
+        true
+    }
+
+    #[inline(always)]
+    pub fn line(&self, line: usize) -> &Line {
+        let page = self.pages[line / PAGE_LINES];
+        // SAFETY: the page is ours as long as we live, and lines are never written through `&self`.
+        unsafe { &page.as_ref()[line % PAGE_LINES] }
+    }
+
+    #[inline(always)]
+    pub fn line_mut(&mut self, line: usize) -> &mut Line {
+        let mut page = self.pages[line / PAGE_LINES];
+        // SAFETY: the page is ours, and `&mut self` excludes all others.
+        unsafe { &mut page.as_mut()[line % PAGE_LINES] }
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, line: usize) {
+        prefetch(self.line(line));
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.arena.pool().free.append(&mut self.pages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+
+    #[test]
+    fn sequences_grow_side_by_side_within_the_grant() {
+        let budget = Budget::new(16 * PAGE_BYTES as u64);
+        let arena = Arena::new(budget.grant("arena", u64::MAX));
+        let (mut one, mut two) = (arena.pages(), arena.pages());
+        for size in 1..=6 {
+            assert!(one.grow(size * PAGE_LINES, 0) && two.grow(size * PAGE_LINES, 0));
+            for line in 0..size * PAGE_LINES {
+                one.line_mut(line)[3] = line as u32;
+                two.line_mut(line)[3] = !(line as u32);
+            }
+        }
+        assert!(
+            (0..6 * PAGE_LINES).all(|line| one.line(line)[3] == line as u32 && two.line(line)[3] == !(line as u32))
+        );
+        assert!(!one.grow(11 * PAGE_LINES, 0) && one.lines() == 6 * PAGE_LINES);
+        assert!(!one.grow(7 * PAGE_LINES, 4 * PAGE_BYTES), "there is no room for what is needed beside it");
+        drop(two);
+        assert!(one.grow(14 * PAGE_LINES, 0), "pages that came back are used again");
+        assert!((6 * PAGE_LINES..14 * PAGE_LINES).all(|line| *one.line(line) == [0; LINE]));
+        assert_eq!(arena.bytes() as u64, budget.used_bytes());
+        drop((one, arena));
+        assert_eq!(budget.used_bytes(), 0);
+    }
+}

@@ -1,0 +1,161 @@
+//! The keys of a block of states, sorted by the shard they belong to.
+//!
+//! The leading bits of a key choose its shard. Within a shard keys keep their order, so whoever enters a shard meets
+//! equal states in the order in which they were found, and says of each whether it is fresh in a place of its own:
+//! several workers may enter different shards of one batch at once.
+
+use crate::codec::Keys;
+use crate::packed::Run;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+const MARKS: usize = u64::BITS as usize;
+
+/// Keys with the positions they had in their block.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Where each shard begins, and one more for the end.
+    starts: Vec<u32>,
+    positions: Vec<u32>,
+    high: Vec<u64>,
+    low: Vec<u64>,
+    /// 1 for states that were not held before.
+    fresh: Vec<AtomicU8>,
+    fresh_count: AtomicU32,
+    /// A bit for each position of the block.
+    marks: Vec<u64>,
+}
+
+impl Batch {
+    /// Takes the keys of a block but for those at the positions `skip`, for a store of 2^`shard_bits` shards.
+    pub fn sort(&mut self, keys: &Keys, skip: &[u32], shard_bits: u32) {
+        let Batch { starts, positions, high, low, fresh, fresh_count, marks } = self;
+        let shards = 1 << shard_bits;
+        let shard = |high: u64| (high as u128 >> (u64::BITS - shard_bits)) as usize;
+        starts.clear();
+        starts.resize(shards + 2, 0);
+        // Each count is two places further, so that while keys are placed every start becomes that of the next shard.
+        keys.high.iter().for_each(|&high| starts[shard(high) + 2] += 1);
+        skip.iter().for_each(|&position| starts[shard(keys.high[position as usize]) + 2] -= 1);
+        (2..shards + 2).for_each(|shard| starts[shard] += starts[shard - 1]);
+        let len = keys.high.len() - skip.len();
+        positions.resize(len, 0);
+        high.resize(len, 0);
+        low.resize(if keys.low.is_empty() { 0 } else { len }, 0);
+        fresh.clear();
+        fresh.resize_with(len, AtomicU8::default);
+        marks.clear();
+        marks.resize(keys.high.len().div_ceil(MARKS), 0);
+        *fresh_count.get_mut() = 0;
+        let mut skip = skip.iter().copied().peekable();
+        for (position, &key) in keys.high.iter().enumerate() {
+            if skip.next_if_eq(&(position as u32)).is_some() {
+                continue;
+            }
+            let place = &mut starts[shard(key) + 1];
+            let at = *place as usize;
+            *place += 1;
+            positions[at] = position as u32;
+            high[at] = key;
+            if let Some(low) = low.get_mut(at) {
+                *low = keys.low[position];
+            }
+        }
+        starts.pop();
+    }
+
+    /// Takes the keys of one shard of another batch but for those that are `known`.
+    pub(crate) fn take_unknown(&mut self, other: &Batch, shard: usize, known: impl Fn(u128) -> bool) {
+        let range = other.range(shard);
+        let run = other.run(range.clone());
+        let unknown = || (0..range.len()).filter(|&index| !known(run.key(index)));
+        self.positions.clear();
+        self.positions.extend(unknown().map(|index| (range.start + index) as u32));
+        let places = || self.positions.iter().map(|&place| place as usize);
+        self.high.clear();
+        self.high.extend(places().map(|place| other.high[place]));
+        self.low.clear();
+        self.low.extend(places().filter_map(|place| other.low.get(place)));
+        self.fresh.clear();
+        self.fresh.resize_with(self.positions.len(), AtomicU8::default);
+        self.starts.clear();
+        self.starts.resize(shard + 1, 0);
+        self.starts.push(self.positions.len() as u32);
+        *self.fresh_count.get_mut() = 0;
+        // From here on they are known by the positions they have in their block.
+        self.marks.clear();
+        self.marks.extend(self.positions.iter().map(|&place| place as u64));
+        self.positions.iter_mut().for_each(|place| *place = other.positions[*place as usize]);
+    }
+
+    /// Passes the answers on to the batch that the keys were taken from.
+    pub(crate) fn answer(&self, other: &Batch) {
+        for (&place, fresh) in self.marks.iter().zip(&self.fresh) {
+            other.fresh[place as usize].store(fresh.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        other.count_fresh(self.fresh_count() as usize);
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
+
+    /// How many of the states entered so far are fresh.
+    pub fn fresh_count(&self) -> u32 {
+        self.fresh_count.load(Ordering::Relaxed)
+    }
+
+    /// Puts the positions of all fresh states into `positions`, in order. Once for each time keys are taken.
+    pub fn fresh(&mut self, positions: &mut Vec<u32>) {
+        positions.clear();
+        for (&position, fresh) in self.positions.iter().zip(&mut self.fresh) {
+            self.marks[position as usize / MARKS] |= (*fresh.get_mut() as u64) << (position as usize % MARKS);
+        }
+        positions.reserve(self.fresh_count() as usize);
+        for (word, &marks) in self.marks.iter().enumerate() {
+            let mut marks = marks;
+            while marks != 0 {
+                positions.push((word * MARKS) as u32 + marks.trailing_zeros());
+                marks &= marks - 1;
+            }
+        }
+    }
+
+    /// The same for a batch that may never have been given keys.
+    pub(crate) fn range_if_any(&self, shard: usize) -> Range<usize> {
+        if self.is_empty() { 0..0 } else { self.range(shard) }
+    }
+
+    pub(crate) fn range(&self, shard: usize) -> Range<usize> {
+        self.starts[shard] as usize..self.starts[shard + 1] as usize
+    }
+
+    pub(crate) fn run(&self, range: Range<usize>) -> Run<'_> {
+        Run { high: &self.high[range.clone()], low: if self.low.is_empty() { &[] } else { &self.low[range] } }
+    }
+
+    pub(crate) fn positions(&self, range: Range<usize>) -> &[u32] {
+        &self.positions[range]
+    }
+
+    /// The places for the answers of a shard; whoever fills them counts the fresh ones.
+    pub(crate) fn answers(&self, range: Range<usize>) -> &[AtomicU8] {
+        &self.fresh[range]
+    }
+
+    /// How many states of a shard were said to be fresh.
+    pub(crate) fn fresh_of(&self, shard: usize) -> usize {
+        self.answers(self.range(shard)).iter().filter(|fresh| fresh.load(Ordering::Relaxed) == 1).count()
+    }
+
+    pub(crate) fn count_fresh(&self, count: usize) {
+        if count > 0 {
+            self.fresh_count.fetch_add(count as u32, Ordering::Relaxed);
+        }
+    }
+}

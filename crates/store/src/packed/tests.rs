@@ -1,0 +1,106 @@
+use super::*;
+use crate::budget::{Budget, Grant};
+use crate::tree::root;
+use std::collections::{BTreeSet, HashSet};
+
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+fn table(key_bits: u32, common_bits: u32, grant: Grant) -> Packed {
+    Packed::new(key_bits, common_bits, &Arena::new(grant)).unwrap()
+}
+
+/// Inserts keys one after the other, and returns which were fresh.
+fn insert(table: &mut Packed, keys: &[u128]) -> Vec<bool> {
+    let fresh: Vec<AtomicU8> = keys.iter().map(|_| AtomicU8::new(7)).collect();
+    let high: Vec<u64> = keys.iter().map(|key| (key >> 64) as u64).collect();
+    let low: Vec<u64> = keys.iter().map(|&key| key as u64).filter(|_| table.key_bits > 64).collect();
+    let count = table.insert_all(Run { high: &high, low: &low }, &fresh);
+    let fresh: Vec<bool> = fresh.into_iter().map(|fresh| fresh.into_inner() == 1).collect();
+    assert_eq!(fresh.iter().filter(|&&fresh| fresh).count(), count);
+    fresh
+}
+
+#[test]
+fn agrees_with_a_set_while_growing() {
+    for (key_bits, common_bits) in
+        [24, 34, 44, 45, 60, 64, 70, 76, 77, 96, 102, 127, 128].into_iter().flat_map(|bits| [(bits, 0), (bits, 6)])
+    {
+        let mut table = table(key_bits, common_bits, Grant::unlimited());
+        let (mut twin, mut seed) = (HashSet::new(), 88172645463325252u64);
+        let mut tails = HashSet::new();
+        for _ in 0..250 {
+            // Leading bits look random, some tails differ where leading bits are equal.
+            let keys: Vec<u128> = (0..100)
+                .map(|_| {
+                    let (draw, low) = (random(&mut seed) % 40_000, random(&mut seed) % 2);
+                    let top = (draw as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835) >> common_bits;
+                    top & u128::MAX << (128 - key_bits) ^ (low as u128) << (128 - key_bits)
+                })
+                .collect();
+            table.reserve(keys.len(), key_bits).unwrap();
+            assert!(keys.iter().all(|key| table.contains(*key) == twin.contains(key)), "{key_bits} bits");
+            let expected: Vec<bool> = keys.iter().map(|&key| twin.insert(key)).collect();
+            assert_eq!(insert(&mut table, &keys), expected, "{key_bits} bits");
+            tails.insert(table.shape.tail);
+        }
+        assert_eq!(table.len(), twin.len());
+        let all: Vec<u128> = twin.iter().copied().collect();
+        assert!(!insert(&mut table, &all).contains(&true), "{key_bits} bits: keys were lost");
+        let mut streamed = Vec::new();
+        table.stream(|key| streamed.push(key));
+        assert!(streamed.iter().eq(twin.iter().collect::<BTreeSet<_>>()), "{key_bits} bits: all keys, in order");
+        assert!(![45, 60, 70].contains(&key_bits) || tails.len() > 1, "{key_bits} bits: tails got shorter {tails:?}");
+    }
+}
+
+#[test]
+fn keys_may_get_longer() {
+    let mut table = table(32, 0, Grant::unlimited());
+    let (mut twin, mut seed, mut bound) = (HashSet::new(), 88172645463325252u64, 1u32 << 12);
+    for round in 0..3_000u64 {
+        bound = if round % 300 == 299 { bound.saturating_mul(4) } else { bound };
+        let keys: Vec<u128> = (0..40)
+            .map(|_| {
+                let (left, right) = (random(&mut seed) % bound as u64, random(&mut seed) % 100);
+                (root::key(left << 32 | right) as u128) << 64
+            })
+            .collect();
+        table.reserve(keys.len(), root::key_bits(bound)).unwrap();
+        let expected: Vec<bool> = keys.iter().map(|&key| twin.insert(key)).collect();
+        assert_eq!(insert(&mut table, &keys), expected, "round {round}");
+    }
+    let all: Vec<u128> = twin.iter().copied().collect();
+    assert!(table.key_bits == 64 && !insert(&mut table, &all).contains(&true));
+}
+
+#[test]
+fn a_small_grant_fills_up_without_losing_keys() {
+    let budget = Budget::new(100 << 10);
+    let mut table = table(64, 0, budget.grant("t", 100 << 10));
+    let key = |count: u128| count.wrapping_mul(0x9E37_79B9_7F4A_7C15) << 64;
+    let mut count = 0u128;
+    while table.reserve(1, 64).is_ok() {
+        assert_eq!(insert(&mut table, &[key(count)]), [true]);
+        count += 1;
+    }
+    assert!(count > 7_000 && budget.used_bytes() <= 100 << 10, "only {count} keys in 100 KiB");
+    assert!(!insert(&mut table, &(0..count).map(key).collect::<Vec<_>>()).contains(&true));
+}
+
+#[test]
+fn roots_of_small_numbers_take_about_five_bytes() {
+    let arena = Arena::new(Grant::unlimited());
+    let mut table = Packed::new(32, 0, &arena).unwrap();
+    let key = |number: u64| (root::key((number % 2000) << 32 | number / 2000) as u128) << 64;
+    for block in 0..1500u64 {
+        let keys: Vec<u128> = (block * 1000..(block + 1) * 1000).map(key).collect();
+        table.reserve(keys.len(), 32).unwrap();
+        assert!(!insert(&mut table, &keys).contains(&false));
+    }
+    assert!(arena.bytes() < table.len() * 7, "{} bytes for {} roots", arena.bytes(), table.len());
+}

@@ -1,0 +1,65 @@
+//! The first states of a search, kept as they are: from them the tree learns its shape.
+//!
+//! A tree begins with an even shape. When the sample is large enough, a tree of the shape that suits its states takes
+//! the place of the first one, and all states so far, which are the sample, are encoded again: see
+//! [`crate::tiers::Tiers::learn`]. Where there is no memory for that everything stays as it is: a shape decides about
+//! bytes and time, not about answers.
+
+use crate::budget::Grant;
+use crate::region::Region;
+use crate::tree::Shape;
+
+/// A shape is learned from this many states, or fewer if they are wide.
+const SAMPLE_STATES: usize = 4096;
+const SAMPLE_WORDS: usize = 256 << 10;
+/// If this many times as much was kept and still nobody learns, it is given up.
+const MOST_SAMPLES: usize = 8;
+
+/// All states so far, in the order in which they were found.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    region: Region,
+    width: usize,
+    words: usize,
+    /// Words of a whole number of states.
+    enough: usize,
+}
+
+impl Sample {
+    /// An empty sample of states of this width, if anything can be learned from it.
+    pub fn new(width: usize, grant: &Grant) -> Option<Sample> {
+        let enough = (SAMPLE_STATES * width).min(SAMPLE_WORDS).next_multiple_of(width);
+        let sample = || Sample { region: Region::new(grant.clone()), width, words: 0, enough };
+        Shape::can_be_learned(width).then(sample)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.region.bytes()
+    }
+
+    pub fn is_enough(&self) -> bool {
+        self.words >= self.enough
+    }
+
+    /// Keeps a state; false if there is no room, or nobody wants to learn.
+    pub fn add(&mut self, state: &[u32]) -> bool {
+        let end = self.words + self.width;
+        if self.words >= MOST_SAMPLES * self.enough || !self.region.grow(end * 4) {
+            return false;
+        }
+        self.region.words_mut()[self.words..end].copy_from_slice(state);
+        self.words = end;
+        true
+    }
+
+    /// The states, end to end.
+    pub fn states(&mut self) -> &[u32] {
+        &self.region.words_mut()[..self.words]
+    }
+
+    /// The shape that suits them.
+    pub fn shape(&mut self) -> Shape {
+        let (width, enough) = (self.width, self.enough);
+        Shape::learned(width, &self.states()[..enough])
+    }
+}
