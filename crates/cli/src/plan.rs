@@ -160,8 +160,8 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        let [least, most] = Crew::for_width(1, self.used_bits.len()).block_successors;
-        self.most_successors.saturating_mul(BLOCK_STATES.min(least as u64)).max(most as u64)
+        let block = self.crew_of(1).block_successors as u64;
+        self.most_successors.saturating_mul(BLOCK_STATES.min(block)).max(block)
     }
 
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
@@ -177,25 +177,29 @@ impl Facts {
 
     /// Bytes for the successors that are on their way and for all workers.
     fn buffer_bytes(&self, crew: &Crew) -> u64 {
-        let successors = if crew.workers == 1 { self.block() } else { self.block().max(crew.wave_successors as u64) };
+        let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
+        let successors = if crew.workers == 1 { self.block() } else { self.block().max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
         let worker = self.worker_bytes().saturating_add(self.scratch_bytes);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
-    /// How many workers can be afforded, and in how large waves. The size of waves does not depend on the number of workers:
-    /// a search that ends early ends with a wave.
+    fn crew_of(&self, workers: usize) -> Crew {
+        Crew::for_width(workers, self.used_bits.len())
+    }
+
+    /// How many workers can be afforded.
     fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
-        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
-        let affordable = usize::try_from(spare / 2 / self.successor_bytes()).unwrap_or(usize::MAX);
-        let least = Crew::for_width(1, self.used_bits.len());
-        let wave_successors = affordable.clamp(least.block_successors[1], Crew::WAVE_SUCCESSORS);
-        let crew = |workers| Crew { workers, wave_successors, ..least };
         if order != Order::Bfs {
-            return crew(1);
+            return self.crew_of(1);
         }
+        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        (2..=wanted).rev().map(crew).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew(1))
+        (2..=wanted)
+            .rev()
+            .map(|workers| self.crew_of(workers))
+            .find(|crew| self.buffer_bytes(crew) <= spare)
+            .unwrap_or(self.crew_of(1))
     }
 
     /// Bytes without which a stack cannot work.
@@ -219,7 +223,7 @@ impl Plan {
         let codec = choose_codec(wishes.store, strategy.cache.is_some(), facts)?;
         let order = strategy.order;
         let fixed =
-            facts.resident_bytes.saturating_add(facts.buffer_bytes(&Crew::of(1))).saturating_add(HEADROOM_BYTES);
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1))).saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);

@@ -154,7 +154,11 @@ mod tests {
         "byte n; proctype P() { skip } init { do :: n < 9 -> run P(); n++ :: n == 9 -> break od; assert(n < 9) }";
 
     fn promela() -> (Content, Box<Promela>) {
-        let source = Source { name: "m.pml".into(), text: MODEL.into() };
+        load(MODEL)
+    }
+
+    fn load(text: &str) -> (Content, Box<Promela>) {
+        let source = Source { name: "m.pml".into(), text: text.into() };
         let loaded = load_text(source, Language::Promela, &Options::default()).unwrap();
         let LoadedModel::System { system, symbols: Symbols::Promela(promela) } = loaded.model else { panic!() };
         (Content::System(system), promela)
@@ -173,7 +177,7 @@ mod tests {
 
     #[test]
     fn walks_leave_no_more_room_than_they_need() {
-        let (content, promela) = promela();
+        let (content, promela) = load(&MODEL.replace("skip", "false"));
         let subject = subject::of_promela(*promela, &LookFor::default()).unwrap();
         let Content::System(before) = content else { panic!() };
         let subject = walk(subject, &LookFor::default()).unwrap();

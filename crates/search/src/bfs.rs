@@ -37,9 +37,8 @@ use team::Team;
 const STACK_BYTES: usize = 8 << 20;
 /// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
 const LEAST_STATES: usize = 16;
-/// Blocks of a wave, if they are not too small or too large then, and at most.
-const WAVE_BLOCKS: usize = 64;
-const MOST_BLOCKS: usize = 128;
+/// Blocks for each worker of a part of a wave.
+const BLOCKS_PER_WORKER: usize = 4;
 
 /// Successors of a wave while the store learns.
 const LEARNING_SUCCESSORS: usize = 1024;
@@ -55,26 +54,32 @@ const NUMBER: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crew {
     pub workers: usize,
-    /// Successors aimed at per wave, at most; with several workers all of them are held at once.
+    /// Successors aimed at per wave, at most.
     pub wave_successors: usize,
-    /// Successors aimed at per block, at least and at most.
-    pub block_successors: [usize; 2],
+    /// Successors aimed at per block by one worker, and by several, at least and at most: all of a part of a wave are
+    /// held at once then.
+    pub block_successors: usize,
+    pub shared_block_successors: [usize; 2],
     /// Smaller waves are not worth calling others.
     pub shared_successors: usize,
 }
 
 impl Crew {
-    /// Enough successors to hide memory latency, few enough to stay in the processor's caches.
-    pub const BLOCK_SUCCESSORS: [usize; 2] = [256, 2048];
+    /// Enough successors for long runs of keys in every shard, few enough to stay in the processor's caches.
+    pub const BLOCK_SUCCESSORS: usize = 8192;
     /// Enough for many workers.
     pub const WAVE_SUCCESSORS: usize = 1 << 18;
     /// Blocks of wide states have fewer of them: so many words of successors are enough.
-    const BLOCK_WORDS: usize = 1 << 18;
+    const BLOCK_WORDS: usize = 1 << 19;
 
     /// For states of so many words.
     pub fn for_width(workers: usize, width: usize) -> Crew {
-        let most = (Crew::BLOCK_WORDS / width.max(1)).max(1);
-        Crew { block_successors: Crew::BLOCK_SUCCESSORS.map(|usual| usual.min(most)), ..Crew::of(workers) }
+        let (usual, most) = (Crew::of(workers), (Crew::BLOCK_WORDS / width.max(1)).max(1));
+        Crew {
+            block_successors: usual.block_successors.min(most),
+            shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
+            ..usual
+        }
     }
 
     pub fn of(workers: usize) -> Crew {
@@ -82,13 +87,14 @@ impl Crew {
             workers,
             wave_successors: Crew::WAVE_SUCCESSORS,
             block_successors: Crew::BLOCK_SUCCESSORS,
+            shared_block_successors: [512, 4096],
             shared_successors: 4096,
         }
     }
 
     /// How many blocks are held at once, at most.
     pub fn blocks(&self) -> usize {
-        if self.workers == 1 { 1 } else { MOST_BLOCKS }
+        if self.workers == 1 { 1 } else { self.workers * BLOCKS_PER_WORKER }
     }
 }
 
@@ -145,7 +151,8 @@ struct Wave {
     states: usize,
     /// States of a block.
     block: usize,
-    /// Blocks that take part in the current phase.
+    /// The first block of the part that is worked on, and how many there are.
+    first_block: usize,
     blocks: usize,
 }
 
@@ -212,7 +219,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// One item of a phase, on behalf of whoever is free.
     fn perform(&self, phase: u8, item: usize, worker: &mut Worker) {
         match phase {
-            EXPAND => self.expand(item, item, worker),
+            EXPAND => self.expand(read(&self.wave).first_block + item, item, worker),
             ENTER => self.enter_shard(item),
             _ => self.number(item),
         }
@@ -236,17 +243,14 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// Phase 2, for one shard.
     fn enter_shard(&self, shard: usize) {
         let blocks = read(&self.wave).blocks;
-        let enter = |number: &usize| self.enter(shard, *number, &read(&self.blocks[*number]));
-        let _ = (0..blocks).take_while(enter).count();
-    }
-
-    /// Enters the keys of a block that belong to one shard; false if there is no room.
-    fn enter(&self, shard: usize, number: usize, block: &Expansion) -> bool {
-        let entered = read(&self.tiers).enter(shard, block.block(), &block.entry);
-        if entered.is_err() {
-            self.full.fetch_min(number, Ordering::Relaxed);
+        let tiers = read(&self.tiers);
+        for (number, block) in self.blocks[..blocks].iter().enumerate() {
+            let block = read(block);
+            if tiers.enter(shard, block.block(), &block.entry).is_err() {
+                self.full.fetch_min(number, Ordering::Relaxed);
+                return;
+            }
         }
-        entered.is_ok()
     }
 
     /// Phase 3, for one block.
@@ -320,12 +324,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             return Err(why);
         }
         search.coder.learn_from(&mut write(&search.tiers));
-        let wave = self.plan(level, left, ledger)?;
+        let (wave, shared) = self.plan(level, left, ledger)?;
         self.unseen += wave.blocks;
-        let shared = search.crew.workers > 1
-            && wave.blocks > 1
-            && !read(&search.tiers).samples()
-            && wave.states * (ledger.degree() + 1) >= search.crew.shared_successors;
         let done = if shared { self.together(wave, ledger, scope) } else { self.alone(wave, ledger) };
         let mut queue = write(&search.queue);
         let states = (ledger.expanded - wave.first) as usize;
@@ -336,25 +336,36 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         done.map(|()| states)
     }
 
-    /// The next wave. Its size depends on what was found, and on nothing else.
-    fn plan(&self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<Wave, Why> {
+    /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
+    /// else: a search that ends early ends with a wave.
+    fn plan(&self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
         let search = self.search;
-        let Crew { wave_successors, block_successors: [least, most], .. } = search.crew;
+        let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
         let degree = ledger.degree().saturating_add(1);
+        let (samples, shards) = {
+            let tiers = read(&search.tiers);
+            (tiers.samples(), tiers.shards())
+        };
         // While the store wants to learn it is given little at a time, and where states are limited no more than needed.
-        let mut successors = if read(&search.tiers).samples() { LEARNING_SUCCESSORS } else { wave_successors };
+        let mut successors = if samples { LEARNING_SUCCESSORS } else { wave_successors };
         if let Some(limit) = ledger.control.limits.states {
             let missing = limit.saturating_sub(ledger.tally.stats.states);
-            successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX).max(least));
+            successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
         }
-        let least_states = LEAST_STATES.min(least);
-        let states = (successors / degree).max(least_states).min(left);
+        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
         let states = write(&search.queue).ready(states)?;
-        let block = (states.saturating_mul(degree) / WAVE_BLOCKS).clamp(least, most) / degree;
-        let block = block.max(least_states).max(states.div_ceil(MOST_BLOCKS));
-        let wave = Wave { level, first: ledger.expanded, states, block, blocks: states.div_ceil(block) };
+        let shared = workers > 1 && shards > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
+        let block_successors = if shared {
+            let [least, most] = search.crew.shared_block_successors;
+            (states.saturating_mul(degree) / search.blocks.len()).clamp(least, most)
+        } else {
+            search.crew.block_successors
+        };
+        let block = (block_successors / degree).max(LEAST_STATES.min(block_successors));
+        let blocks = states.div_ceil(block);
+        let wave = Wave { level, first: ledger.expanded, states, block, first_block: 0, blocks };
         *write(&search.wave) = wave;
-        Ok(wave)
+        Ok((wave, shared && wave.blocks > 1))
     }
 
     /// One block after the other goes through all phases.
@@ -379,12 +390,13 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
         }
-        let shards = {
+        {
             let tiers = read(&search.tiers);
             search.coder.show(&tiers);
-            tiers.shards()
-        };
-        let _ = (0..shards).all(|shard| search.enter(shard, 0, block));
+            if tiers.enter_all(block.block(), &block.entry).is_err() {
+                search.full.store(0, Ordering::Relaxed);
+            }
+        }
         block.find_fresh();
         block.place = write(&search.queue).extend(block.fresh.len())?;
         block.number(search.model, &read(&search.queue), starts);
@@ -392,19 +404,26 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         Ok(())
     }
 
-    /// All workers take part, phase by phase.
+    /// All workers take part, phase by phase; as many blocks at a time as there are buffers.
     fn together(&mut self, wave: Wave, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> Result<(), Why> {
         let search = self.search;
-        self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
-        self.perform_all(EXPAND, wave.blocks)?;
+        let shards = read(&search.tiers).shards();
+        self.call(wave.blocks.max(shards), scope);
+        for first_block in (0..wave.blocks).step_by(search.blocks.len()) {
+            let blocks = (wave.blocks - first_block).min(search.blocks.len());
+            self.work_off_part(Wave { first_block, blocks, ..wave }, shards, ledger)?;
+        }
+        Ok(())
+    }
+
+    fn work_off_part(&mut self, part: Wave, shards: usize, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        *write(&search.wave) = part;
+        self.perform_all(EXPAND, part.blocks)?;
         let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
-        let blocks = (0..wave.blocks).take_while(encoded).count();
+        let blocks = (0..part.blocks).take_while(encoded).count();
         write(&search.wave).blocks = blocks;
-        let shards = {
-            let tiers = read(&search.tiers);
-            search.coder.show(&tiers);
-            tiers.shards()
-        };
+        search.coder.show(&read(&search.tiers));
         self.perform_all(ENTER, shards)?;
         // What comes behind a block that found no room does not count.
         let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));
@@ -420,7 +439,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             ledger.enter(&read(block))?;
         }
         search.room()?;
-        if blocks < wave.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
+        if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
     }
 
     /// Makes sure that there are workers for so many items.

@@ -83,7 +83,10 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew, question: Question) -
 
 /// Small pieces, so that many take part in small searches.
 fn crew(workers: usize, successors: usize) -> Crew {
-    Crew { workers, wave_successors: 40 * successors, block_successors: [successors; 2], shared_successors: 2 }
+    let (wave_successors, shared_successors) = (40 * successors, 2);
+    // However one worker cuts waves into blocks, and several do.
+    let (block_successors, shared_block_successors) = (3 * successors, [successors; 2]);
+    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors }
 }
 
 /// Compares several workers with one, and many shards with few; returns how many workers took part at most. `store` is

@@ -82,7 +82,7 @@ impl Chain {
         self.reserve_keys(block.len())?;
         entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
         self.tiers.look_at(&self.coder);
-        let entered = (0..self.tiers.shards()).try_for_each(|shard| self.tiers.enter(shard, block, entry));
+        let entered = self.tiers.enter_all(block, entry);
         entry.fresh(fresh);
         self.tiers.sample(block, fresh);
         entered
@@ -98,6 +98,7 @@ impl Chain {
             };
         }
         let keys = &mut scratch.keys;
+        keys.clear();
         let encoded = self.coder.reserve(1).and_then(|()| self.coder.encode(state, keys));
         let entered = encoded.ok().and_then(|()| self.tiers.enter_pinned(state, keys, note));
         entered.unwrap_or(Answer::Full)

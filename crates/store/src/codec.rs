@@ -99,19 +99,16 @@ impl Coder {
         KeyForm { bytes, hashed, told_bits }
     }
 
-    /// Computes the keys of `states`, which are end to end. There must be room for them.
+    /// Computes the keys of `states`, which are end to end, and puts them behind those that are there. There must be room
+    /// for them.
     pub fn encode(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
         debug_assert_eq!(states.len() % self.width(), 0);
         let Keys { high, low, nodes } = keys;
         match self {
-            Coder::Plain { width } => {
-                high.clear();
-                high.extend(states.chunks_exact(*width).map(hash::words));
-            }
+            Coder::Plain { width } => high.extend(states.chunks_exact(*width).map(hash::words)),
             Coder::Packed(packing) => packing.encode(states, high, low),
             Coder::Tree(tree) => {
                 tree.encode(states, nodes)?;
-                high.clear();
                 high.extend(nodes.roots.iter().map(|&root| root::key(root)));
             }
         }
@@ -131,5 +128,12 @@ impl Coder {
             Coder::Plain { .. } | Coder::Packed(_) => 0,
             Coder::Tree(tree) => tree.nodes(),
         }
+    }
+}
+
+impl Keys {
+    pub(crate) fn clear(&mut self) {
+        self.high.clear();
+        self.low.clear();
     }
 }

@@ -24,7 +24,8 @@ const TAILS: [usize; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
 /// So many of the keys that wait while a table grows are put back at a time.
 const WAITING_BLOCK: usize = 1024;
 /// By how much tables grow, while they are at most so large: moving is dear, and so is memory.
-const GROWTH_PERCENT: [(usize, usize); 4] = [(16 << 10, 400), (64 << 10, 200), (4 << 20, 145), (usize::MAX, 130)];
+const GROWTH_PERCENT: [(usize, usize); 5] =
+    [(16 << 10, 400), (64 << 10, 200), (1 << 20, 160), (4 << 20, 145), (usize::MAX, 130)];
 
 /// Does something with the length of a tail known to the compiler.
 macro_rules! by_tail {

@@ -57,10 +57,8 @@ impl Packing {
         self.bits
     }
 
-    /// Puts the keys of `states`, which are end to end, into `high` and, if they have more than 64 bits, `low`.
+    /// Appends the keys of `states`, which are end to end, to `high` and, if they have more than 64 bits, `low`.
     pub fn encode(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) {
-        high.clear();
-        low.clear();
         let unknown = self.encode_fast(states, high, low);
         // Two states that differ there would have one key.
         assert!(unknown == 0, "a state has bits that its model says are never used");

@@ -1,7 +1,7 @@
 //! One codec for several workers at once.
 //!
-//! Workers encode under a read lock, as long as there is room for every block that is being encoded; the tables of the
-//! codec grow under the write lock. Nothing is lost when memory runs out: then one block at a time asks for the little
+//! Workers encode under a read lock, as long as there is room for every part that is being encoded; the tables of the
+//! codec grow under the write lock. Nothing is lost when memory runs out: then one part at a time asks for the little
 //! it needs.
 
 use crate::budget::Full;
@@ -10,25 +10,38 @@ use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+/// States that are encoded at a time.
+const PART_STATES: usize = 1024;
+
 /// A codec that several workers use.
 #[derive(Debug)]
 pub struct SharedCoder<'a> {
     coder: RwLock<&'a mut Coder>,
-    /// States of all blocks that are being encoded, or wait for it.
+    /// Words per state.
+    width: usize,
+    /// States of all parts that are being encoded, or wait for it.
     wanted: AtomicUsize,
 }
 
 impl<'a> SharedCoder<'a> {
     pub fn new(coder: &'a mut Coder) -> SharedCoder<'a> {
-        SharedCoder { coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
+        SharedCoder { width: coder.width(), coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
     }
 
-    /// Computes the keys of a block, growing tables where necessary.
+    /// Computes the keys of a block, growing tables where necessary, and sorts them by shard.
     pub fn encode(&self, block: Block, entry: &mut Entry, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
-        self.wanted.fetch_add(block.len(), Ordering::AcqRel);
-        let encoded = self.encode_announced(block, entry, needs, keys);
-        self.wanted.fetch_sub(block.len(), Ordering::AcqRel);
-        encoded
+        entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys)
+    }
+
+    /// A part at a time: room is made for all that might be new, and numbers of nodes stay in the processor's caches.
+    fn encode_states(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
+        states.chunks(PART_STATES * self.width).try_for_each(|part| {
+            let count = part.len() / self.width;
+            self.wanted.fetch_add(count, Ordering::AcqRel);
+            let encoded = self.encode_announced(part, count, keys);
+            self.wanted.fetch_sub(count, Ordering::AcqRel);
+            encoded
+        })
     }
 
     /// Tells `tiers` how long keys are by now; see [`Tiers::look_at`].
@@ -43,18 +56,18 @@ impl<'a> SharedCoder<'a> {
         }
     }
 
-    fn encode_announced(&self, block: Block, entry: &mut Entry, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
+    fn encode_announced(&self, states: &[u32], count: usize, keys: &mut Keys) -> Result<(), Full> {
         loop {
-            // Who announces a block after this counts ours too, for it stays announced until its keys are in the tables.
+            // Who announces a part after this counts ours too, for it stays announced until its keys are in the tables.
             let coder = self.coder.read().unwrap_or_else(PoisonError::into_inner);
             if coder.has_room(self.wanted.load(Ordering::Acquire)) {
-                return entry.encode(&coder, block, needs, keys);
+                return coder.encode(states, keys);
             }
             drop(coder);
             let mut coder = self.coder.write().unwrap_or_else(PoisonError::into_inner);
             if coder.reserve(self.wanted.load(Ordering::Acquire)).is_err() {
-                coder.reserve(block.len())?;
-                return entry.encode(&coder, block, needs, keys);
+                coder.reserve(count)?;
+                return coder.encode(states, keys);
             }
         }
     }

@@ -90,11 +90,24 @@ pub struct Entry {
 impl Entry {
     /// Computes the keys of a block, for which `coder` must have room, and sorts them by shard.
     pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
+        self.encode_with(|states, keys| coder.encode(states, keys), block, needs, keys)
+    }
+
+    /// The same, given how keys are computed and put behind others.
+    pub(crate) fn encode_with(
+        &mut self,
+        encode: impl Fn(&[u32], &mut Keys) -> Result<(), Full>,
+        block: Block,
+        needs: Needs,
+        keys: &mut Keys,
+    ) -> Result<(), Full> {
         if needs.parents {
-            coder.encode(block.parents, keys)?;
+            keys.clear();
+            encode(block.parents, keys)?;
             self.parents.sort(keys, &[], needs.shard_bits);
         }
-        coder.encode(block.states, keys)?;
+        keys.clear();
+        encode(block.states, keys)?;
         self.states.sort(keys, block.skip, needs.shard_bits);
         Ok(())
     }
@@ -250,6 +263,11 @@ impl Tiers {
             return Ok(());
         }
         lock(&self.shards[shard]).enter(shard, block, entry, self.key_bits.load(Ordering::Relaxed))
+    }
+
+    /// Enters the keys of all shards.
+    pub fn enter_all(&self, block: Block, entry: &Entry) -> Result<(), Full> {
+        (0..self.shards.len()).try_for_each(|shard| self.enter(shard, block, entry))
     }
 
     /// Takes note of fresh states of a block, from which the coder may learn.

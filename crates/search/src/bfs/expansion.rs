@@ -29,8 +29,19 @@ pub(super) struct Expansion {
     pub fresh: Vec<u32>,
     /// How they were found.
     pub steps: Piece,
-    /// Those of them that violate or reach something: which of the fresh states, and what.
-    pub hits: Vec<(u32, u32)>,
+    /// Those of them that violate or reach something.
+    pub hits: Vec<Hit>,
+}
+
+/// A fresh state that violates or reaches a property.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    /// Which of the fresh states.
+    pub index: u32,
+    pub property: u32,
+    /// Whose successor it is, and which.
+    pub parent: u64,
+    pub position: u32,
 }
 
 /// How far a block came.
@@ -181,12 +192,13 @@ impl Expansion {
             }
             let state = out.state(position as usize);
             queue.write(*place + index, state);
-            match starts {
-                Some(positions) => steps.push(0, positions[position as usize]),
-                None => steps.push(*first + parent as u64, position - firsts[parent]),
-            }
+            let (parent, position) = match starts {
+                Some(positions) => (0, positions[position as usize]),
+                None => (*first + parent as u64, position - firsts[parent]),
+            };
+            steps.push(parent, position);
             if has_properties && let Some(property) = model.violated(state) {
-                hits.push((index as u32, property));
+                hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
     }

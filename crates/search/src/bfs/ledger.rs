@@ -36,7 +36,9 @@ struct Found {
     what: What,
     number: u64,
     step: Option<u32>,
-    depth: u32,
+    /// How far away it is, then which successor of which state led to it. Of several the first in this order is reported,
+    /// so that it does not matter into which blocks states were cut.
+    rank: (u32, u64, u32),
 }
 
 impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
@@ -49,7 +51,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
     pub fn enter_starts(&mut self, block: &Expansion, wrong: &[(u32, Step)]) -> Result<(), Why> {
         for &(position, step) in wrong {
             let what = self.tally.wrong(step, 0, true);
-            self.find(what, 0, Some(position), 0);
+            self.find(what, 0, Some(position), (0, 0, position));
         }
         let entered = self.enter_fresh(block, 0);
         // Paths end at the initial states, also if not all of them found room.
@@ -61,7 +63,8 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
     pub fn enter(&mut self, block: &Expansion) -> Result<(), Why> {
         let what = self.tally.deadlocks(block.deadlocks.len() as u64);
         if let Some(&index) = block.deadlocks.first() {
-            self.find(what, block.first + index as u64, None, block.level);
+            let number = block.first + index as u64;
+            self.find(what, number, None, (block.level, number, 0));
         }
         self.tally.stats.transitions += block.out.len() as u64;
         self.enter_wrong(block);
@@ -97,7 +100,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
 
     /// A violation on a shorter path than any found from `level` on?
     fn ends_before(&self, level: u32) -> bool {
-        !self.control.ask.keep_going && self.found.as_ref().is_some_and(|found| found.depth <= level)
+        !self.control.ask.keep_going && self.found.as_ref().is_some_and(|found| found.rank.0 <= level)
     }
 
     fn enter_wrong(&mut self, block: &Expansion) {
@@ -113,7 +116,8 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             }
             let depth = block.level + 1;
             let what = self.tally.wrong(step, depth, false);
-            self.find(what, block.first + parent as u64, Some(position - block.firsts[parent]), depth);
+            let (number, position) = (block.first + parent as u64, position - block.firsts[parent]);
+            self.find(what, number, Some(position), (depth, number, position));
         }
     }
 
@@ -124,19 +128,19 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         let logged = self.log.append(&block.steps);
         let end = self.log.len();
         self.tally.stats.states += end - number;
-        for &(index, property) in block.hits.iter().filter(|hit| number + (hit.0 as u64) < end) {
-            let what = self.tally.hit(property);
-            self.find(what, number + index as u64, None, depth);
+        for hit in block.hits.iter().filter(|hit| number + (hit.index as u64) < end) {
+            let what = self.tally.hit(hit.property);
+            self.find(what, number + hit.index as u64, None, (depth, hit.parent, hit.position));
         }
         logged.map_err(log_failure)
     }
 
-    /// Keeps a violation if it is shorter than what was found before.
-    fn find(&mut self, what: Option<What>, number: u64, step: Option<u32>, depth: u32) {
+    /// Keeps a violation if it comes before what was found so far.
+    fn find(&mut self, what: Option<What>, number: u64, step: Option<u32>, rank: (u32, u64, u32)) {
         if let Some(what) = what
-            && self.found.as_ref().is_none_or(|best| depth < best.depth)
+            && self.found.as_ref().is_none_or(|best| rank < best.rank)
         {
-            self.found = Some(Found { what, number, step, depth });
+            self.found = Some(Found { what, number, step, rank });
         }
     }
 
@@ -146,7 +150,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         }
         if let Some(found) = self.found.take() {
             // A start command that goes wrong has no state before it.
-            let wrong_start = found.depth == 0 && found.step.is_some();
+            let wrong_start = found.rank.0 == 0 && found.step.is_some();
             let path = if wrong_start { Ok(Vec::new()) } else { self.log.path(found.number, self.initial_states) };
             return match path {
                 Ok(mut positions) => {

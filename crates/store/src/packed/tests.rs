@@ -54,7 +54,10 @@ fn agrees_with_a_set_while_growing() {
         let mut streamed = Vec::new();
         table.stream(|key| streamed.push(key));
         assert!(streamed.iter().eq(twin.iter().collect::<BTreeSet<_>>()), "{key_bits} bits: all keys, in order");
-        assert!(![45, 60, 70].contains(&key_bits) || tails.len() > 1, "{key_bits} bits: tails got shorter {tails:?}");
+        assert!(
+            common_bits > 0 || ![45, 60, 70].contains(&key_bits) || tails.len() > 1,
+            "{key_bits} bits: tails got shorter {tails:?}"
+        );
     }
 }
 
