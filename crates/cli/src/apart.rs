@@ -8,7 +8,7 @@ use crate::subject::Content;
 use plimsoll_ir::System;
 use plimsoll_ir::passes::merge::merge;
 use plimsoll_ir::passes::optimise;
-use plimsoll_model::{Interp, Unmerge};
+use plimsoll_model::{Interp, Patience, Unmerge};
 use plimsoll_search::{ReplayError, Trace, Violation, Walk, verify};
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ pub fn trace(
     }
     drop(executor);
     let origin = Origin { merge: false, ..origin };
-    let shown = Rc::new(Executor::interpreted(Content::System(original)));
+    let shown = Rc::new(Executor::interpreted(Content::System(original), Patience::default()));
     TraceReport::new(shown, violation, origin).map_err(not_replayed)
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::GaveUp;
 use crate::chain::Scratch;
 
 /// What led to a successor: the number of a command instance, and whether it went wrong.
@@ -51,6 +52,9 @@ pub struct Successors {
     steps: Vec<u32>,
     /// Kept for walks along atomic chains.
     pub(crate) scratch: Option<Box<Scratch>>,
+    /// Entries that there are only because of chains.
+    pub(crate) unplanned: usize,
+    gave_up: Option<GaveUp>,
 }
 
 impl Successors {
@@ -76,6 +80,22 @@ impl Successors {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.unplanned = 0;
+        self.gave_up = None;
+    }
+
+    /// Is the list incomplete, and why? Then nothing in it means anything.
+    pub fn gave_up(&self) -> Option<GaveUp> {
+        self.gave_up
+    }
+
+    pub fn give_up(&mut self, why: GaveUp) {
+        self.gave_up.get_or_insert(why);
+    }
+
+    /// What the entries take, and what is kept for more of them.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.states.capacity() + self.steps.capacity()) * size_of::<u32>()
     }
 
     /// Keeps only the first `len` entries.

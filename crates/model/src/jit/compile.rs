@@ -4,6 +4,7 @@
 //! functions: one or more neighbouring groups of commands each, or a few locations of one big process.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use cranelift_codegen::Context;
@@ -120,6 +121,7 @@ pub(super) struct Compiler<'a> {
     effort: Effort,
     /// The value of the exclusive scalar, where it is known.
     turn: Option<i64>,
+    stop: &'static AtomicBool,
     module: JITModule,
     /// Functions that are not machine code yet.
     waiting: Vec<(FuncId, Context)>,
@@ -151,7 +153,8 @@ impl<'a> Compiler<'a> {
         let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
         let frontend = FunctionBuilderContext::new();
         let waiting = Vec::new();
-        Ok(Compiler { system, layout, order, effort, turn: None, module, waiting, frontend, code_bytes: 0 })
+        let stop = interp.patience().stop;
+        Ok(Compiler { system, layout, order, effort, turn: None, stop, module, waiting, frontend, code_bytes: 0 })
     }
 
     pub fn compile(mut self) -> Result<Native, String> {
@@ -329,7 +332,7 @@ impl<'a> Compiler<'a> {
         let id = self.module.declare_anonymous_function(&context.func.signature);
         let id = id.map_err(|error| error.to_string())?;
         let builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
-        let (mut emitter, params) = Emitter::start(builder, self.system, self.layout);
+        let (mut emitter, params) = Emitter::start(builder, self.system, self.layout, self.stop);
         emit(&mut emitter, &params);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(self.module.target_config());

@@ -6,6 +6,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
 use plimsoll_ir::{Layout, Scalar, System, Type};
+use std::sync::atomic::AtomicBool;
 
 use super::known::Known;
 use super::range::Range;
@@ -68,12 +69,19 @@ pub(super) struct Emitter<'a, 'f> {
     pub source: Value,
     /// Where the exclusive scalar lies in the source, and what it holds, where that is known.
     pub turn: Option<(u32, i64)>,
+    /// Set when long loops are to be given up.
+    pub stop: &'static AtomicBool,
     pub scope: Scope<'a>,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
     /// Starts a function whose first parameter is the source state; gives all parameters.
-    pub fn start(mut b: FunctionBuilder<'f>, system: &'a System, layout: &'a Layout) -> (Emitter<'a, 'f>, Vec<Value>) {
+    pub fn start(
+        mut b: FunctionBuilder<'f>,
+        system: &'a System,
+        layout: &'a Layout,
+        stop: &'static AtomicBool,
+    ) -> (Emitter<'a, 'f>, Vec<Value>) {
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
@@ -90,7 +98,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             temps: region(3, "temporaries"),
         };
         let scope = Scope::empty(entry);
-        (Emitter { b, system, layout, access, source: params[0], turn: None, scope }, params)
+        (Emitter { b, system, layout, access, source: params[0], turn: None, stop, scope }, params)
     }
 
     pub fn constant(&mut self, value: i64) -> Val {

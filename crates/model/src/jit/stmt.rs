@@ -1,12 +1,18 @@
 //! Statements. What is known about the successor follows the control flow.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, types};
-use plimsoll_ir::{Expr, Place, Root, Stmt};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, types};
+use plimsoll_ir::{Expr, Place, Root, Stmt, UNLIMITED};
+use std::sync::atomic::AtomicBool;
 
 use super::emit::Emitter;
 use super::known::Known;
 use crate::Step;
+
+/// Where a loop has no limit, the interpreter takes over after this many rounds, to find out whether it ever ends.
+const MOST_ROUNDS: u32 = 1 << 31;
+/// Loops of so few rounds are not asked in each of them whether to give up; some loop around them is.
+const UNWATCHED_ROUNDS: u32 = 16;
 
 /// A block or loop that can be left.
 pub(super) struct Exit {
@@ -100,10 +106,14 @@ impl Emitter<'_, '_> {
         let zero = self.b.ins().iconst(types::I64, 0);
         self.b.ins().jump(head, &[zero.into()]);
         self.b.switch_to_block(head);
+        let limit = if limit == UNLIMITED { MOST_ROUNDS } else { limit };
         let allowed = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, count, limit as i64);
         self.scope.faults = true;
         self.b.ins().brif(allowed, round, &[], self.scope.fault, &[]);
         self.b.switch_to_block(round);
+        if limit > UNWATCHED_ROUNDS {
+            self.fault_if_stopped();
+        }
         self.set_known(at_head);
         self.scope.exits.push(Exit { after, left: false, known: None });
         if self.run(body) {
@@ -111,6 +121,16 @@ impl Emitter<'_, '_> {
             self.b.ins().jump(head, &[next.into()]);
         }
         self.end_exit()
+    }
+
+    /// Looks at whether to give up; who called the code will look too, and take no fault for one of the model.
+    fn fault_if_stopped(&mut self) {
+        let address = self.b.ins().iconst(types::I64, self.stop as *const AtomicBool as i64);
+        // Atomic, so that it is looked at again in every round.
+        let stopped = self.b.ins().atomic_load(types::I8, MemFlagsData::new().with_notrap(), address);
+        let go_on = self.fresh();
+        self.b.ins().brif(stopped, self.scope.fault, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
     }
 
     fn leave(&mut self, depth: u32) {
@@ -190,6 +210,16 @@ pub(super) fn has_assertion(stmts: &[Stmt]) -> bool {
         Stmt::Assert { .. } => true,
         Stmt::If { then, otherwise, .. } => has_assertion(then) || has_assertion(otherwise),
         Stmt::Block(body) | Stmt::Loop { body, .. } => has_assertion(body),
+        _ => false,
+    })
+}
+
+/// Is there a loop without limit anywhere?
+pub(super) fn has_unlimited_loop(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::Loop { limit, body } => *limit == UNLIMITED || has_unlimited_loop(body),
+        Stmt::If { then, otherwise, .. } => has_unlimited_loop(then) || has_unlimited_loop(otherwise),
+        Stmt::Block(body) => has_unlimited_loop(body),
         _ => false,
     })
 }
