@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Local steps before and after what goes wrong, births, atomic sequences, rendezvous, loops that rest in the middle.
-const MERGED: [(&str, &str); 6] = [
+const MERGED: [(&str, &str); 7] = [
     ("index", "byte x[3]; byte i; active proctype P() { do :: i++; x[i] = 1 od }"),
     ("births", "proctype W(byte n) { printf(\"w\") ; n == 9 } init { byte i; for (i : 1 .. 3) { run W(i) } }"),
     (
@@ -34,6 +34,11 @@ const MERGED: [(&str, &str); 6] = [
         "dead",
         "byte t; active proctype P() { byte i = 4; byte j; j = i; i = 0; t = j; j = 9; i = 2; t = i; false } \
          active proctype Q() { byte q = 1; q++; q++; t == 4; q = 8; assert(t != 4) }",
+    ),
+    (
+        "alike",
+        "byte x; chan c = [9] of { byte }; active [2] proctype P() { byte t, u; \
+         atomic { if :: t = 1 :: t = 2 :: t = 3 fi; c!t; c?u; t = 0; if :: x = x + 1 :: x = x + 2 fi; c!x; c?u }; assert(x < 4) }",
     ),
     ("stuck", "byte x; active proctype P() { x = 1; atomic { x == 1; x = 2; x == 7; x = 3 } }"),
 ];
