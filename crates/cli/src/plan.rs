@@ -20,8 +20,8 @@ use std::path::PathBuf;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
-/// Shards of an exact store, as a power of two: many more than there are workers, and few enough for each to have runs of
-/// keys in every block.
+/// Shards of an exact store for several workers, as a power of two: many more than there are workers, and few enough for
+/// each to have runs of keys in every block.
 const SHARD_BITS: u32 = 6;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator.
 const HEADROOM_BYTES: u64 = 1 << 20;
@@ -254,7 +254,7 @@ impl Plan {
             redundancy_percent: wishes.redundancy_percent,
             workers: crew.workers,
             crew,
-            shard_bits: if order == Order::Bfs { SHARD_BITS } else { 0 },
+            shard_bits: if crew.workers > 1 { SHARD_BITS } else { 0 },
             codec,
             search: order,
             strategy_parts: strategy,

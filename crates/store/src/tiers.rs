@@ -8,12 +8,12 @@
 //! In a shard a state is asked for in the frozen tables, which admit nothing any more, and inserted into the last one.
 
 use crate::arena::Arena;
-use crate::batch::Batch;
+use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, Cache, Distinct, Hashed, Health, Held, KeyForm, Note, Place, Rule, Spec, Ways};
 use crate::codec::{Coder, Keys};
 use crate::intern::Intern;
-use crate::packed::Packed;
+use crate::packed::{Packed, Run};
 use crate::sample::Sample;
 use crate::tree::Tree;
 use std::ops::Range;
@@ -22,6 +22,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// States that are encoded again at a time.
 const BLOCK: usize = 1024;
+/// So few keys are not worth sorting.
+const FEW: usize = 64;
+/// Fewer keys at a time do not hide how long memory takes.
+const SHORT_RUN: usize = 16;
 /// A cache has as many shards as there are times so many states, up to a limit. So what it forgets depends on its size
 /// and on nothing else.
 const CACHE_SHARD_STATES: usize = 4096;
@@ -77,7 +81,9 @@ pub struct Needs {
     pub kinds: bool,
     /// The keys of the states that were expanded.
     pub parents: bool,
-    shard_bits: u32,
+    /// Keys sorted by shard, however few: shards will be entered one by one.
+    pub sorted: bool,
+    pub shard_bits: u32,
 }
 
 /// The keys of a block, ready to be entered; afterwards it tells what was fresh.
@@ -88,12 +94,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Computes the keys of a block, for which `coder` must have room, and sorts them by shard.
+    /// Computes the keys of a block, for which `coder` must have room.
     pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
         self.encode_with(|states, keys| coder.encode(states, keys), block, needs, keys)
     }
 
-    /// The same, given how keys are computed and put behind others.
+    /// The same, given how keys are computed and put behind others. They are sorted by shard, unless they are few and all
+    /// shards are entered at once.
     pub(crate) fn encode_with(
         &mut self,
         encode: impl Fn(&[u32], &mut Keys) -> Result<(), Full>,
@@ -108,7 +115,11 @@ impl Entry {
         }
         keys.clear();
         encode(block.states, keys)?;
-        self.states.sort(keys, block.skip, needs.shard_bits);
+        if needs.shard_bits == 0 || needs.parents || needs.sorted || keys.high.len() > FEW {
+            self.states.sort(keys, block.skip, needs.shard_bits);
+        } else {
+            self.states.take(keys, block.skip);
+        }
         Ok(())
     }
 
@@ -198,7 +209,7 @@ impl Tiers {
         assert_eq!(self.shard_bits, caches.shard_bits);
         for (shard, next) in self.shards.iter_mut().zip(caches.shards) {
             let next = next.into_inner().unwrap_or_else(PoisonError::into_inner).last;
-            shard.get_mut().unwrap_or_else(PoisonError::into_inner).next = Some((states >> self.shard_bits, next));
+            own(shard).next = Some((states >> self.shard_bits, next));
         }
         // What is frozen cannot be encoded again.
         self.sample = None;
@@ -219,7 +230,7 @@ impl Tiers {
                 (cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind), cache.wants_parents())
             }
         };
-        Needs { kinds, parents, shard_bits: self.shard_bits }
+        Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until [`Tiers::unpin`] is called for its place.
@@ -233,7 +244,7 @@ impl Tiers {
 
     /// The table of caches that can pin states.
     pub(crate) fn pinning(&mut self) -> Option<&mut Cache> {
-        match &mut self.shards[0].get_mut().unwrap_or_else(PoisonError::into_inner).last {
+        match &mut own(&mut self.shards[0]).last {
             Table::Cache(cache) => Some(cache),
             _ => None,
         }
@@ -259,15 +270,39 @@ impl Tiers {
 
     /// Enters the keys of one shard. On `Full` nothing is lost, but not all of them were entered.
     pub fn enter(&self, shard: usize, block: Block, entry: &Entry) -> Result<(), Full> {
-        if entry.states.range(shard).is_empty() && entry.parents.is_empty() {
+        let range = entry.states.range(shard);
+        if range.is_empty() && entry.parents.is_empty() {
             return Ok(());
         }
-        lock(&self.shards[shard]).enter(shard, block, entry, self.key_bits.load(Ordering::Relaxed))
+        lock(&self.shards[shard]).enter(shard, range, block, entry, self.key_bits.load(Ordering::Relaxed))
     }
 
-    /// Enters the keys of all shards.
-    pub fn enter_all(&self, block: Block, entry: &Entry) -> Result<(), Full> {
-        (0..self.shards.len()).try_for_each(|shard| self.enter(shard, block, entry))
+    /// Enters the keys of all shards, one after the other.
+    pub fn enter_all(&mut self, block: Block, entry: &Entry) -> Result<(), Full> {
+        let (key_bits, shard_bits, states) = (*self.key_bits.get_mut(), self.shard_bits, &entry.states);
+        if !states.is_sorted() {
+            let shards = || states.run(0..states.len()).high.iter().map(|&key| shard_of(key, shard_bits)).enumerate();
+            for (at, shard) in shards() {
+                own(&mut self.shards[shard]).last.prefetch(states.run(at..at + 1));
+            }
+            let mut enter =
+                |at: usize, shard: usize| own(&mut self.shards[shard]).enter(shard, at..at + 1, block, entry, key_bits);
+            return shards().try_for_each(|(at, shard)| enter(at, shard));
+        }
+        // Where a shard has a few keys only, those of all must be asked for before the first is looked at.
+        if states.len() < SHORT_RUN * self.shards.len() {
+            for (shard, range) in states.ranges() {
+                own(&mut self.shards[shard]).last.prefetch(states.run(range));
+            }
+        }
+        let tells_parents = !entry.parents.is_empty();
+        for (number, shard) in self.shards.iter_mut().enumerate() {
+            let range = states.range(number);
+            if tells_parents || !range.is_empty() {
+                own(shard).enter(number, range, block, entry, key_bits)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes note of fresh states of a block, from which the coder may learn.
@@ -303,14 +338,14 @@ impl Tiers {
     fn encode_again(&self, mut coder: Coder, states: &[u32]) -> Result<(Coder, Vec<Mutex<Shard>>), Full> {
         let shards = exact_shards(&coder, self.shard_bits, &self.arena, &self.grant)?;
         let (mut entry, mut keys) = (Entry::default(), Keys::default());
-        let needs = self.needs();
+        let needs = Needs { sorted: true, ..self.needs() };
         for states in states.chunks(BLOCK * coder.width()) {
             let bounds = [0, (states.len() / coder.width()) as u32];
             let block = Block::of(states, &bounds);
             coder.reserve(block.len())?;
             entry.encode(&coder, block, needs, &mut keys)?;
             for (number, shard) in shards.iter().enumerate() {
-                lock(shard).enter(number, block, &entry, coder.key_bits())?;
+                lock(shard).enter(number, entry.states.range(number), block, &entry, coder.key_bits())?;
             }
         }
         Ok((coder, shards))
@@ -334,6 +369,10 @@ fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) ->
     (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
 }
 
+fn own(shard: &mut Mutex<Shard>) -> &mut Shard {
+    shard.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -343,9 +382,17 @@ impl Shard {
         Mutex::new(Shard { frozen: Vec::new(), last, next: None, unknown: Batch::default() })
     }
 
-    /// Enters the keys of a block that belong to this shard, number `shard`.
-    fn enter(&mut self, shard: usize, block: Block, entry: &Entry, key_bits: u32) -> Result<(), Full> {
-        let wanted = entry.states.range(shard).len();
+    /// Enters keys of a block that belong to this shard, number `shard`.
+    fn enter(
+        &mut self,
+        shard: usize,
+        range: Range<usize>,
+        block: Block,
+        entry: &Entry,
+        key_bits: u32,
+    ) -> Result<(), Full> {
+        let (states, wanted) = (&entry.states, range.len());
+        let parents = Parents::new(&entry.parents, shard, block);
         let last = &mut self.last;
         let mut is_due = |room: usize| last.len() + wanted > room || last.reserve(wanted, key_bits).is_err();
         if let Some((_, next)) = self.next.take_if(|(room, _)| is_due(*room)) {
@@ -355,12 +402,13 @@ impl Shard {
             }
         }
         if self.frozen.is_empty() {
-            return self.last.enter(shard, block, &entry.states, &entry.parents, key_bits);
+            return self.last.enter(block, states, range, parents, key_bits);
         }
         let frozen = &self.frozen;
-        self.unknown.take_unknown(&entry.states, shard, |key| frozen.iter().any(|table| table.contains(key)));
-        let entered = self.last.enter(shard, block, &self.unknown, &entry.parents, key_bits);
-        self.unknown.answer(&entry.states);
+        self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
+        let unknown = &self.unknown;
+        let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits);
+        unknown.answer(states);
         entered
     }
 
@@ -401,6 +449,16 @@ impl Table {
         }
     }
 
+    /// Asks for the lines in which keys would be.
+    fn prefetch(&self, keys: Run) {
+        match self {
+            Table::Packed(packed) => packed.prefetch(keys),
+            Table::Vectors(table) => keys.high.iter().for_each(|&hash| table.prefetch(hash)),
+            Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
+            Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
+        }
+    }
+
     /// Makes sure that `count` more states fit; caches make room by forgetting.
     fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
         match self {
@@ -410,25 +468,24 @@ impl Table {
         }
     }
 
-    /// Enters the keys of shard number `shard`.
+    /// Enters keys, all of which belong to the shard of this table.
     fn enter(
         &mut self,
-        shard: usize,
         block: Block,
         states: &Batch,
-        parents: &Batch,
+        range: Range<usize>,
+        parents: Parents,
         key_bits: u32,
     ) -> Result<(), Full> {
-        let range = states.range(shard);
         self.reserve(range.len(), key_bits)?;
         let entered = match self {
-            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range))),
-            Table::Vectors(table) => insert_vectors(table, block, states, range),
-            Table::Ways(ways) => insert_cached(&mut **ways, shard, block, states, parents),
-            Table::Cache(cache) => insert_cached(&mut **cache, shard, block, states, parents),
+            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
+            Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
+            Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
+            Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
         };
         // Where some found no room, those before them are held all the same.
-        let fresh = entered.unwrap_or_else(|Full| states.fresh_of(shard));
+        let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));
         states.count_fresh(fresh);
         entered.map(|_| ())
     }
@@ -465,15 +522,13 @@ fn key_of<'a>(computed: &'a [u8; 16], state: &'a [u32], form: KeyForm) -> &'a [u
 /// Inserts states into a cache, in order, and tells it of the states that were expanded: of each before its successors.
 fn insert_cached<C: Held>(
     cache: &mut C,
-    shard: usize,
     block: Block,
     batch: &Batch,
-    parents: &Batch,
+    range: Range<usize>,
+    mut parents: Parents,
 ) -> Result<usize, Full> {
-    let range = batch.range(shard);
     let run = batch.run(range.clone());
     run.high.iter().for_each(|&hash| cache.prefetch(hash));
-    let mut parents = Parents { batch: parents, block, left: parents.range_if_any(shard), open: None };
     let (form, mut count) = (cache.form(), 0);
     for (index, (&position, answer)) in batch.positions(range.clone()).iter().zip(batch.answers(range)).enumerate() {
         let parent = parents.expand_until(position, cache);
@@ -503,7 +558,12 @@ struct Parents<'a> {
     open: Option<(Place, usize)>,
 }
 
-impl Parents<'_> {
+impl<'a> Parents<'a> {
+    fn new(batch: &'a Batch, shard: usize, block: Block<'a>) -> Parents<'a> {
+        let left = if batch.is_empty() { 0..0 } else { batch.range(shard) };
+        Parents { batch, block, left, open: None }
+    }
+
     /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
     /// if successors must know it.
     fn expand_until<C: Held>(&mut self, position: u32, cache: &mut C) -> Place {
