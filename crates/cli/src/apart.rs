@@ -8,7 +8,7 @@ use crate::subject::Content;
 use plimsoll_ir::passes::merge::merge;
 use plimsoll_ir::passes::optimise;
 use plimsoll_ir::{Slot, System, Var};
-use plimsoll_model::{Interp, Model, Step, Successors, Unmerge};
+use plimsoll_model::{Interp, Model, Patience, Step, Successors, Unmerge};
 use plimsoll_search::{ReplayError, Trace, Violation, Walk, verify};
 use std::rc::Rc;
 
@@ -50,7 +50,7 @@ pub fn beside(shown: &TraceReport, violation: Violation) -> Result<TraceReport, 
 }
 
 fn interpreted(system: System) -> Executor {
-    Executor::interpreted(Content::System(system))
+    Executor::interpreted(Content::System(system), Patience::default())
 }
 
 fn not_replayed(error: ReplayError) -> Failure {

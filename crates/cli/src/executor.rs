@@ -3,7 +3,7 @@
 use crate::subject::Content;
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
-use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Problem, Step};
+use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Patience, Problem, Step};
 use plimsoll_search::Walk;
 
 /// Memory that compiling takes for each operator or statement, measured.
@@ -25,21 +25,21 @@ pub enum Executor {
 
 impl Executor {
     /// The interpreter, or a graph, which is its own executor.
-    pub fn interpreted(content: Content) -> Executor {
+    pub fn interpreted(content: Content, patience: Patience) -> Executor {
         match content {
             Content::Graph(graph) => Executor::Graph(Box::new(graph)),
-            Content::System(system) => Executor::Interp(Box::new(Interp::new(system))),
+            Content::System(system) => Executor::Interp(Box::new(Interp::new(system).with_patience(patience))),
         }
     }
 
     /// Native code, as far as it can be made within the budget; else the interpreter does the work and a note says why.
-    pub fn native(content: Content, memory_bytes: u64, notes: &mut Vec<String>) -> Executor {
+    pub fn native(content: Content, memory_bytes: u64, patience: Patience, notes: &mut Vec<String>) -> Executor {
         let system = match content {
             Content::Graph(graph) => return Executor::Graph(Box::new(graph)),
             Content::System(system) => system,
         };
         let too_large = too_large_for_native(&system, memory_bytes);
-        let interp = Interp::new(system);
+        let interp = Interp::new(system).with_patience(patience);
         let made = match too_large {
             Some(why) => Err((interp, why)),
             None => Jit::from_interp(interp),
@@ -184,7 +184,7 @@ mod tests {
         system.commands.push(command.clone());
         let notes_with = |system: &System, memory| {
             let mut notes = Vec::new();
-            let executor = Executor::native(Content::System(system.clone()), memory, &mut notes);
+            let executor = Executor::native(Content::System(system.clone()), memory, Patience::default(), &mut notes);
             assert_eq!(executor.name() == "jit", notes.is_empty());
             notes.len()
         };

@@ -61,6 +61,7 @@ mod failure;
 mod graph_file;
 mod health;
 mod interrupt;
+mod loading;
 mod machine;
 mod masked;
 mod options;

@@ -73,6 +73,8 @@ pub struct Facts {
     /// The bits of each word that states use.
     pub used_bits: Vec<u32>,
     pub most_successors: u64,
+    /// What a worker may take to follow atomic chains.
+    pub scratch_bytes: u64,
     /// Resident memory of the process, model and native code included.
     pub resident_bytes: u64,
 }
@@ -148,6 +150,7 @@ impl Facts {
         Facts {
             used_bits: model.used_bits(),
             most_successors: model.most_successors() as u64,
+            scratch_bytes: model.scratch_bytes() as u64,
             resident_bytes: machine::resident_bytes(),
         }
     }
@@ -159,7 +162,8 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        self.most_successors.saturating_mul(BLOCK_STATES).max(Crew::BLOCK_SUCCESSORS as u64)
+        let block = self.crew_of(1).block_successors as u64;
+        self.most_successors.saturating_mul(BLOCK_STATES.min(block)).max(block)
     }
 
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
@@ -178,17 +182,26 @@ impl Facts {
         let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
         let successors = if crew.workers == 1 { self.block() } else { self.block().max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
-        buffers.saturating_add(self.worker_bytes().saturating_mul(crew.workers as u64))
+        let worker = self.worker_bytes().saturating_add(self.scratch_bytes);
+        buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
+    }
+
+    fn crew_of(&self, workers: usize) -> Crew {
+        Crew::for_width(workers, self.used_bits.len())
     }
 
     /// How many workers can be afforded.
     fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
         if order != Order::Bfs {
-            return Crew::of(1);
+            return self.crew_of(1);
         }
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        (2..=wanted).rev().map(Crew::of).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(Crew::of(1))
+        (2..=wanted)
+            .rev()
+            .map(|workers| self.crew_of(workers))
+            .find(|crew| self.buffer_bytes(crew) <= spare)
+            .unwrap_or(self.crew_of(1))
     }
 
     /// Bytes without which a stack cannot work.
@@ -212,7 +225,7 @@ impl Plan {
         let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
         let order = strategy.order;
         let fixed =
-            facts.resident_bytes.saturating_add(facts.buffer_bytes(&Crew::of(1))).saturating_add(HEADROOM_BYTES);
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1))).saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -353,7 +366,7 @@ mod tests {
     use super::*;
 
     fn facts() -> Facts {
-        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, resident_bytes: 8 << 20 }
+        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, scratch_bytes: 0, resident_bytes: 8 << 20 }
     }
 
     fn plan(memory: u64, disk_bytes: u64, order: Order) -> Result<Plan, PlanError> {
@@ -421,8 +434,12 @@ mod tests {
 
     #[test]
     fn absurd_models_are_refused_not_overflowed() {
-        let facts =
-            Facts { used_bits: vec![u32::MAX; 1 << 20], most_successors: u64::MAX / 4, resident_bytes: 8 << 20 };
+        let facts = Facts {
+            used_bits: vec![u32::MAX; 1 << 20],
+            most_successors: u64::MAX / 4,
+            scratch_bytes: 0,
+            resident_bytes: 8 << 20,
+        };
         let error = Plan::resolve(&Wishes::default(), &facts).unwrap_err();
         assert!(error.to_string().contains("too small for this model"));
     }

@@ -7,6 +7,7 @@ use crate::options::{Command, Options};
 use crate::output::{Output, say};
 use clap::{CommandFactory, Parser};
 use plimsoll_lang::Language;
+pub use plimsoll_store::meter::Meter;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -51,10 +52,12 @@ fn arguments() -> Vec<OsString> {
 fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
     match command {
         Command::Check(options) => {
+            interrupt::outlive_limits();
             interrupt::listen();
             commands::check::run(&options, out)
         }
         Command::Generate(options) => {
+            interrupt::outlive_limits();
             interrupt::listen();
             commands::generate::run(&options, out)
         }

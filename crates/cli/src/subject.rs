@@ -200,11 +200,15 @@ pub fn refined(
 
 /// If `message` says that a process has no place to live, the model with room for it.
 pub fn larger(promela: &Promela, message: &str, look_for: &LookFor) -> Result<Option<Subject>, Failure> {
-    let Some(promela) = promela.refine(message) else { return Ok(None) };
+    promela.refine(message).map(|larger| of_promela(larger, look_for)).transpose()
+}
+
+/// A Promela model that was loaded before, with the processes that it is prepared for now.
+pub fn of_promela(promela: Promela, look_for: &LookFor) -> Result<Subject, Failure> {
     let system = promela.system().map_err(|found| Failure::Model(render_all(&found)))?;
     let model = LoadedModel::System { system, symbols: Symbols::Promela(Box::new(promela)) };
     let source = Source { name: String::new(), text: String::new() };
-    of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false).map(Some)
+    of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false)
 }
 
 fn render_all(found: &[lang::Diagnostic]) -> String {

@@ -106,6 +106,8 @@ pub struct Call {
     /// Get copies of the procedure's outputs.
     pub outputs: Vec<Place>,
 }
+/// The limit of a loop that has none.
+pub const UNLIMITED: u32 = u32::MAX;
 
 /// A step of a body. Bodies run in order on the successor under construction.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +134,8 @@ pub enum Stmt {
     },
     /// Runs once; `Break` may leave it.
     Block(Vec<Stmt>),
-    /// Repeats until a `Break` leaves it; starting a round beyond `limit` is a fault.
+    /// Repeats until a `Break` leaves it; starting a round beyond `limit` is a fault. A loop that is [`UNLIMITED`] is
+    /// wrong only if it never ends: if a round begins with a state and temporaries that one began with before.
     Loop {
         limit: u32,
         body: Vec<Stmt>,

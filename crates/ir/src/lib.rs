@@ -22,7 +22,7 @@ pub mod walk;
 mod weight;
 
 pub use effects::Effects;
-pub use expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UnOp};
+pub use expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UNLIMITED, UnOp};
 pub use instances::Instances;
 pub use layout::{Address, Layout, Slot, Stride};
 pub use symmetry::Symmetry;

@@ -5,6 +5,7 @@
 //! the order of the file. The silent action (`i` or `tau`, quoted or not) always has the label `i`.
 //! Inside quotes, `\"`, `\\`, `\n` and `\r` are escapes, and any other backslash stands for itself.
 
+use crate::file::BYTE_ORDER_MARK;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -135,6 +136,7 @@ impl Lines {
             return Err(self.error("the line is too long".into()));
         }
         match std::str::from_utf8(&self.buffer) {
+            Ok(line) if self.number == 1 => Ok(Some(line.trim_start_matches(BYTE_ORDER_MARK).trim())),
             Ok(line) => Ok(Some(line.trim())),
             Err(_) => Err(AutError::Line { line: self.number, message: "not UTF-8 text".into() }),
         }

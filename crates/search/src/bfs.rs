@@ -25,7 +25,7 @@ use crate::control::Control;
 use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
-use plimsoll_model::{Conventions, Model};
+use plimsoll_model::{Conventions, GaveUp, Model};
 use plimsoll_store::{Chain, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -72,6 +72,18 @@ impl Crew {
     pub const BLOCK_SUCCESSORS: usize = 8192;
     /// Enough for many workers.
     pub const WAVE_SUCCESSORS: usize = 1 << 18;
+    /// Blocks of wide states have fewer of them: so many words of successors are enough.
+    const BLOCK_WORDS: usize = 1 << 19;
+
+    /// For states of so many words.
+    pub fn for_width(workers: usize, width: usize) -> Crew {
+        let (usual, most) = (Crew::of(workers), (Crew::BLOCK_WORDS / width.max(1)).max(1));
+        Crew {
+            block_successors: usual.block_successors.min(most),
+            shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
+            ..usual
+        }
+    }
 
     pub fn of(workers: usize) -> Crew {
         Crew {
@@ -127,6 +139,11 @@ pub fn bfs<M: Model + ?Sized>(
         let _dismissal = Dismissal(&search.team);
         search.lead(&mut ledger, scope)
     });
+    // Whoever was told to stop may have been told nothing wrong about the last states.
+    let end = match (end, ledger.control.stopped()) {
+        (End::Done, Some(why)) => End::Out(why),
+        (end, _) => end,
+    };
     let complete = matches!(end, End::Done);
     let verdict = ledger.verdict(end);
     let mut stats = ledger.tally.stats;
@@ -269,10 +286,11 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
 
     /// Why a block has no keys.
     fn why(&self, done: Done) -> Why {
+        let late = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         match done {
-            Done::Cut if self.stop.load(Ordering::Relaxed) => Why::Interrupted,
-            Done::Cut => Why::Time,
-            Done::Full | Done::Encoded => Why::Memory,
+            Done::Cut | Done::GaveUp(GaveUp::Stopped) if late() => Why::Time,
+            Done::Cut | Done::GaveUp(GaveUp::Stopped) => Why::Interrupted,
+            Done::Full | Done::Encoded | Done::GaveUp(GaveUp::Memory) => Why::Memory,
         }
     }
 
@@ -296,11 +314,23 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let mut block = write(&search.blocks[0]);
-        let (positions, wrong) = block.start(search.model, search.needs);
-        block.encode(&search.coder, search.needs, &mut self.worker.keys);
-        self.enter_alone(&mut block, Some(&positions))?;
-        ledger.enter_starts(&block, &wrong)?;
-        search.room()
+        let (mut part, mut next) = (0, Some(0));
+        while let Some(first) = next {
+            if part > 0 {
+                let look = (part as usize).is_multiple_of(BLOCKS_PER_LOOK);
+                if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
+                    return Err(why);
+                }
+                search.coder.learn_from(&mut write(&search.tiers));
+            }
+            let starts = block.start(search.model, search.needs, part, first);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            self.enter_alone(&mut block, Some(&starts.positions))?;
+            ledger.enter_starts(&block, &starts.wrong)?;
+            search.room()?;
+            (part, next) = (part + 1, starts.next);
+        }
+        Ok(())
     }
 
     /// Works off a part of the states that are left of a level, and says how many.

@@ -131,13 +131,19 @@ pub struct Control<'a> {
 }
 
 impl Control<'_> {
+    /// Was the search told to end? Then what the model said last may mean nothing.
+    pub(crate) fn stopped(&self) -> Option<Why> {
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.stop.load(Ordering::Relaxed).then(|| if late() { Why::Time } else { Why::Interrupted })
+    }
+
     /// Must the search end now? If it is time to `look`, those outside are told how far it is.
     pub(crate) fn must_end(&mut self, look: bool, stats: &mut Stats, store: &Tiers) -> Option<Why> {
         if self.limits.states.is_some_and(|limit| stats.states >= limit) {
             return Some(Why::States);
         }
-        if self.stop.load(Ordering::Relaxed) {
-            return Some(Why::Interrupted);
+        if let Some(why) = self.stopped() {
+            return Some(why);
         }
         if let Some(percent) = self.limits.redundancy_percent {
             stats.look_at(store);

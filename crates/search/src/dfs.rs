@@ -61,10 +61,11 @@ fn search<M: Model + ?Sized>(
         items: Vec::new(),
         buffers: Buffers::default(),
         starts: Vec::new(),
+        first_start: 0,
         violation: None,
         cut: false,
     };
-    let end = search.run();
+    let end = search.run().and_then(|()| search.control.stopped().map_or(Ok(()), Err));
     search.cut |= search.sleep.as_ref().is_some_and(|sleep| sleep.rule == Rule::Published);
     let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
@@ -90,8 +91,9 @@ struct Dfs<'a, 'c, M: ?Sized> {
     /// The next frame, if items are marked.
     items: Vec<u32>,
     buffers: Buffers,
-    /// The positions of the initial states.
+    /// The positions of the initial states of this part, and of the first one, were it sound.
     starts: Vec<u32>,
+    first_start: u32,
     violation: Option<Violation>,
     /// States may have been missed: one was not expanded because of the depth limit, or the rule loses some.
     cut: bool,
@@ -101,21 +103,37 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     fn run(&mut self) -> Result<(), Why> {
         let width = self.model.width();
         let mut item = vec![0; if self.marked { Sleep::item_words(width) } else { width }];
-        self.model.initial(&mut self.out);
-        self.note_flags(None)?;
-        self.starts = keep_sound_starts(&mut self.out);
-        self.push(Place::NOWHERE, true)?;
-        while self.stack.depth() > 0 {
-            if !self.stack.next(&mut item) {
-                self.leave()?;
-                continue;
-            }
-            self.visit(&item[..width], item.get(width).copied())?;
-            if self.violation.is_some() && !self.control.ask.keep_going {
-                return Ok(());
+        let (mut part, mut first, mut more) = (0, 0, true);
+        while more {
+            self.out.clear();
+            more = self.model.initial_part(part, &mut self.out);
+            self.check_patience()?;
+            let next = first + self.out.len() as u32;
+            self.first_start = first;
+            self.note_flags(None)?;
+            self.starts = keep_sound_starts(&mut self.out, first);
+            (part, first) = (part + 1, next);
+            self.push(Place::NOWHERE, true)?;
+            while self.stack.depth() > 0 {
+                if !self.stack.next(&mut item) {
+                    self.leave()?;
+                    continue;
+                }
+                self.visit(&item[..width], item.get(width).copied())?;
+                if self.violation.is_some() && !self.control.ask.keep_going {
+                    return Ok(());
+                }
             }
         }
         Ok(())
+    }
+
+    /// The model may have given up, and then its answers mean nothing.
+    fn check_patience(&self) -> Result<(), Why> {
+        match self.control.stopped().or(self.out.gave_up().map(Why::from)) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
     /// The state just taken from the stack, to which `step` led.
@@ -166,6 +184,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         }
         self.out.clear();
         self.model.successors(state, &mut self.out);
+        self.check_patience()?;
         self.tally.stats.transitions += self.out.len() as u64;
         if let Some(sleep) = &mut self.sleep {
             sleep.enter(self.model, state, self.stack)?;
@@ -193,7 +212,8 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 self.model.note_fault(state, step);
             }
             let what = self.tally.wrong(step, self.stack.depth() as u32, state.is_none());
-            self.find(what, Some(position as u32))?;
+            let first = if state.is_some() { 0 } else { self.first_start };
+            self.find(what, Some(first + position as u32))?;
         }
         Ok(())
     }

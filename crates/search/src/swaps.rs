@@ -104,6 +104,10 @@ impl Swaps {
         let mut out = self.spare.pop().unwrap_or_else(|| Successors::new(model.width()));
         out.clear();
         model.successors(state, &mut out);
+        if out.gave_up().is_some() {
+            // Nothing is known, so nothing commutes.
+            out.truncate(0);
+        }
         out
     }
 }

@@ -1,7 +1,7 @@
 //! From positions back to states: a violation is believed only after it was replayed.
 
 use crate::verdict::{Violation, What};
-use plimsoll_model::{Model, Step, Successors};
+use plimsoll_model::{Model, Step, Successors, nth_initial};
 use std::ops::Range;
 
 /// A state on a replayed path and the step that led to it. For a step that goes wrong the state is the
@@ -51,7 +51,12 @@ impl<'a, M: Model + ?Sized> Walk<'a, M> {
     pub fn take(&mut self, position: u32) -> Result<Step, ReplayError> {
         self.out.clear();
         match self.last {
-            None => self.model.initial(&mut self.out),
+            None => {
+                let (step, state) =
+                    nth_initial(self.model, position as usize).ok_or(ReplayError::NoSuchStep { at: 0 })?;
+                (self.state, self.last, self.taken) = (state, Some(step), 1);
+                return Ok(step);
+            }
             Some(last) if last.is_fault() => {}
             Some(_) => self.model.successors(&self.state, &mut self.out),
         }
@@ -60,7 +65,7 @@ impl<'a, M: Model + ?Sized> Walk<'a, M> {
             return Err(ReplayError::NoSuchStep { at: self.taken });
         }
         let step = self.out.step(position);
-        if !step.is_fault() || self.last.is_none() {
+        if !step.is_fault() {
             self.state.copy_from_slice(self.out.state(position));
         }
         (self.last, self.taken) = (Some(step), self.taken + 1);
@@ -104,15 +109,15 @@ pub fn replay<M: Model + ?Sized>(model: &M, violation: &Violation) -> Result<Vec
     violation.trace.positions.iter().map(step).collect()
 }
 
-/// Removes starts that went wrong from `out`, which holds the initial states, and returns the positions that
-/// the others had. (Other steps that go wrong keep their place; a start has no state to fall back to.)
-pub(crate) fn keep_sound_starts(out: &mut Successors) -> Vec<u32> {
+/// Removes starts that went wrong from `out`, which holds initial states from number `first` on, and returns the positions
+/// that the others had. (Other steps that go wrong keep their place; a start has no state to fall back to.)
+pub(crate) fn keep_sound_starts(out: &mut Successors, first: u32) -> Vec<u32> {
     let all = out.clone();
-    out.clear();
+    out.truncate(0);
     let mut positions = Vec::new();
     for (position, (state, step)) in all.iter().enumerate().filter(|(_, (_, step))| !step.is_fault()) {
         out.push(state, step);
-        positions.push(position as u32);
+        positions.push(first + position as u32);
     }
     positions
 }

@@ -10,6 +10,7 @@ pub mod disk;
 pub mod hash;
 pub mod intern;
 pub mod log;
+pub mod meter;
 pub mod packed;
 pub mod packing;
 pub mod queue;

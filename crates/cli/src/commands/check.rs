@@ -5,6 +5,7 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
+use crate::loading::Loading;
 use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
@@ -18,7 +19,7 @@ use crate::room::{self, Watched};
 use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{apart, chart, interrupt, machine, progress, trail};
+use crate::{apart, chart, interrupt, loading, machine, progress, trail};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
@@ -111,6 +112,7 @@ struct Checked {
 /// Checks a model and says everything about it.
 fn check(options: &CheckOptions) -> Result<Checked, Failure> {
     let start = Instant::now();
+    let loading = Loading::begin(options, start);
     let styled = options.output.color.wanted(&io::stderr());
     let talks = !options.output.quiet;
     progress::stage(talks, "reading the model");
@@ -130,6 +132,7 @@ fn check(options: &CheckOptions) -> Result<Checked, Failure> {
             Attempt::Done(report) => return Ok(Checked { report: *report, promela }),
             Attempt::Refine(larger) => subject = *larger,
         }
+        loading.go_on();
     }
 }
 
@@ -159,6 +162,7 @@ impl Run<'_> {
         let original = content.system().cloned();
         let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
         progress::end_stage(!options.output.quiet);
+        loading::end();
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
@@ -354,6 +358,7 @@ impl Run<'_> {
             let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut watch };
             interrupt::while_searching(|| run(&budget, &mut control))
         };
+        interrupt::go_on();
         progress.clear();
         searched
     }
@@ -386,9 +391,12 @@ fn executor(
     symmetry: Option<&Symmetry>,
     notes: &mut Vec<String>,
 ) -> Executor {
+    let patience = interrupt::patience(options.budget.memory);
     let executor = match options.search.executor {
-        ExecutorName::Interp => Executor::interpreted(content),
-        ExecutorName::Jit => Executor::native(content, machine::memory_budget(options.budget.memory).bytes, notes),
+        ExecutorName::Interp => Executor::interpreted(content, patience),
+        ExecutorName::Jit => {
+            Executor::native(content, machine::memory_budget(options.budget.memory).bytes, patience, notes)
+        }
     };
     let precision = match options.model.symmetry {
         SymmetryName::Off => return executor,

@@ -12,7 +12,7 @@ use crate::plan::{Facts, Plan, Wishes};
 use crate::size::show_count;
 use crate::subject::{self, Subject};
 use crate::view::View;
-use crate::{interrupt, machine};
+use crate::{interrupt, loading, machine};
 use plimsoll_model::{Model, Step, Successors};
 use plimsoll_store::intern::Intern;
 use plimsoll_store::{Budget, Full, Queue, hash};
@@ -25,13 +25,16 @@ pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
     if is_standard(&options.output) {
         out.make_way();
     }
+    loading::within(options.memory);
     let mut subject = subject::load(&options.model, &LookFor::default(), false)?;
     loop {
         let promela = subject.promela.take();
         let Subject { content, .. } = subject;
         let mut notes = Vec::new();
         let content = content.prepared(subject::merges(&options.model, false));
-        let executor = Executor::native(content, machine::memory_budget(options.memory).bytes, &mut notes);
+        let (memory, patience) = (machine::memory_budget(options.memory).bytes, interrupt::patience(options.memory));
+        let executor = Executor::native(content, memory, patience, &mut notes);
+        loading::end();
         let (graph, file) = write(options, &executor)?;
         let message = graph.wrong.as_ref().and_then(|(state, step)| executor.explain(state.as_deref(), *step));
         let larger = promela.zip(message).map(|(promela, why)| subject::larger(&promela, &why, &LookFor::default()));
@@ -134,6 +137,9 @@ fn explore(
         for state in parents.chunks_exact(model.width()) {
             out.clear();
             model.successors(state, &mut out);
+            if out.gave_up().is_some() {
+                return Err(Stop::Budget);
+            }
             table.reserve(out.len()).map_err(full)?;
             for (target, step) in out.iter() {
                 if step.is_fault() {

@@ -11,6 +11,7 @@ use crate::trail::{Lost, Trail, Trails};
 use crate::view::View;
 use crate::{chart, subject, trail};
 use plimsoll_lang::promela::Promela;
+use plimsoll_model::Patience;
 use plimsoll_search::{ReplayError, Trace, Violation, Walk, What};
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -99,7 +100,7 @@ fn attempt(
     let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
     let promela = subject.promela.take();
     let content = if stored.merge() { subject.content.prepared(true) } else { subject.content };
-    let executor = Rc::new(Executor::interpreted(content));
+    let executor = Rc::new(Executor::interpreted(content, Patience::default()));
     let refined = |positions: &[u32]| match &promela {
         Some(promela) => subject::refined(promela, &executor, positions, &origin.look_for),
         None => Ok(None),

@@ -12,7 +12,7 @@ use crate::size::show_count;
 use crate::view::View;
 use crate::{room, subject};
 use plimsoll_ir::PropertyKind;
-use plimsoll_model::Successors;
+use plimsoll_model::{Patience, Successors};
 use plimsoll_search::trace::is_deadlock;
 use std::io::{self, BufRead};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -47,7 +47,8 @@ pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
     let look_for = LookFor { invariant: options.invariant.clone(), ..LookFor::default() };
     let subject = subject::load(&options.model, &look_for, ColorName::Auto.wanted(&io::stderr()))?;
     let subject = room::walk(subject, &look_for)?;
-    let executor = Executor::interpreted(subject.content.prepared(subject::merges(&options.model, false)));
+    let content = subject.content.prepared(subject::merges(&options.model, false));
+    let executor = Executor::interpreted(content, Patience::default());
     let seed = options.seed.unwrap_or_else(clock);
     let width = executor.reference().width();
     let mut walk = Walk {

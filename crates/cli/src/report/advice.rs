@@ -62,7 +62,8 @@ mod tests {
     use crate::size::Size;
 
     fn plan(order: Order, disk_bytes: u64) -> Plan {
-        let facts = Facts { used_bits: vec![u32::MAX; 4], most_successors: 10, resident_bytes: 8 << 20 };
+        let facts =
+            Facts { used_bits: vec![u32::MAX; 4], most_successors: 10, resident_bytes: 8 << 20, scratch_bytes: 0 };
         let memory = Some(Size::Bytes(256 << 20));
         let wishes = Wishes { memory, disk_bytes, order: Some(order), workers: Some(1), ..Wishes::default() };
         Plan::resolve(&wishes, &facts).unwrap()

@@ -3,7 +3,7 @@
 use super::lex::Token;
 use super::parse::{Parser, Result};
 use super::print::sign;
-use crate::expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UnOp};
+use crate::expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UNLIMITED, UnOp};
 use crate::system::{ProcedureId, ReferenceId};
 use crate::types::Type;
 use crate::verify::DEPTH_LIMIT;
@@ -66,7 +66,7 @@ impl Parser {
             return Ok(Stmt::Block(self.nested_block(temps, depth + 1)?));
         }
         if self.eat_keyword("loop") {
-            let limit = self.number()?;
+            let limit = if *self.peek() == Token::Sign("{") { UNLIMITED } else { self.number()? };
             return Ok(Stmt::Loop { limit, body: self.nested_block(temps, depth + 1)? });
         }
         let stmt = self.simple(temps, depth)?;

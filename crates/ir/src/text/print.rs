@@ -1,7 +1,7 @@
 //! Writing a system as text.
 
 use super::is_plain;
-use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
+use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UNLIMITED, UnOp};
 use crate::system::{Act, Command, Deadlock, Faults, Kind, Locals, Procedure, Property, PropertyKind, System, Var};
 use crate::types::{Scalar, Type};
 use std::collections::HashMap;
@@ -310,6 +310,7 @@ impl CodePrinter<'_> {
                 }
             }
             Stmt::Block(body) => braced("block", body),
+            Stmt::Loop { limit: UNLIMITED, body } => braced("loop", body),
             Stmt::Loop { limit, body } => braced(&format!("loop {limit}"), body),
             simple => _ = writeln!(out, "{pad}{};", self.simple(simple)),
         }

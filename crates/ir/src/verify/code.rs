@@ -1,7 +1,7 @@
 //! Expressions, places and statements of one command or property.
 
 use super::{DEPTH_LIMIT, Flaw, ROUNDS_LIMIT, flaw, same_shape};
-use crate::expr::{Access, Call, Expr, Narrow, Place, Root, Stmt};
+use crate::expr::{Access, Call, Expr, Narrow, Place, Root, Stmt, UNLIMITED};
 use crate::system::{Locals, System};
 use crate::types::{Scalar, Type};
 
@@ -253,7 +253,7 @@ impl<'a> Code<'a> {
                 self.expr(condition, inner)
             }
             Stmt::Block(body) => all(body, exits + 1),
-            Stmt::Loop { limit, .. } if *limit > ROUNDS_LIMIT => {
+            Stmt::Loop { limit, .. } if *limit > ROUNDS_LIMIT && *limit != UNLIMITED => {
                 Err(format!("a loop of more than {ROUNDS_LIMIT} rounds"))
             }
             Stmt::Loop { body, .. } => all(body, exits + 1),

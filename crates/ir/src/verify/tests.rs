@@ -140,7 +140,7 @@ fn statements_are_checked() {
         body(Stmt::Block(vec![Stmt::If { condition: Expr::TRUE, then: vec![Stmt::Break(1)], otherwise: vec![] }])),
     );
     accepted(body(Stmt::Loop { limit: 0, body: vec![Stmt::Block(vec![Stmt::Break(1)])] }));
-    refused("rounds", body(Stmt::Loop { limit: u32::MAX, body: vec![] }));
+    refused("rounds", body(Stmt::Loop { limit: u32::MAX - 1, body: vec![] }));
     let prelude = |stmt: Stmt| move |system: &mut System| system.commands[0].prelude.push(stmt);
     refused("writes to the state", prelude(Stmt::Reset(VarId(1).into())));
     refused("asserts", prelude(Stmt::Assert { condition: Expr::TRUE, message: String::new() }));

@@ -5,18 +5,35 @@
 //! Evaluating may stop early: with a fault, or because the instance turns out not to be enabled.
 
 use plimsoll_ir::expr::wrap;
-use plimsoll_ir::{BinOp, Narrow, Scalar, Slot};
+use plimsoll_ir::{BinOp, Narrow, Scalar, Slot, UNLIMITED};
+
+use crate::Patience;
 
 use super::link::{Call, Expr, Memory, Place, Routine, Sort, Stmt};
+
+/// Rounds between two looks at whether to give up.
+const ROUNDS_PER_LOOK: u32 = 1024;
+/// Shorter loops are not suspected of going in circles.
+const FIRST_LOOK: u64 = 32;
 
 /// Why a command went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault<'a> {
-    Index { place: &'a str, index: i64, len: u32 },
+    Index {
+        place: &'a str,
+        index: i64,
+        len: u32,
+    },
     DivisionByZero,
-    OutOfRange { place: &'a str, value: i64, scalar: Scalar },
+    OutOfRange {
+        place: &'a str,
+        value: i64,
+        scalar: Scalar,
+    },
     LoopLimit(u32),
     Recursion(u32),
+    /// A loop came back to where it was.
+    Endless,
     Stated(&'a str),
 }
 
@@ -26,6 +43,8 @@ pub(super) enum Stop<'a> {
     Fault(Box<Fault<'a>>),
     /// There is no successor.
     Discard,
+    /// It was told to stop.
+    GaveUp,
 }
 
 impl<'a> From<Fault<'a>> for Stop<'a> {
@@ -56,13 +75,30 @@ pub(super) struct Machine<'a> {
     current: Option<(usize, u32)>,
     /// The message of the first assertion that failed.
     pub failed: Option<&'a str>,
+    patience: Patience,
+    /// Of all loops.
+    rounds: u32,
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(state: &[u32], procedures: &'a [Routine]) -> Machine<'a> {
-        let (temps, references) = (Vec::new(), Vec::new());
-        let current = None;
-        Machine { procedures, state: state.to_vec(), temps, frame: 0, references, current, failed: None }
+    pub fn new(state: &[u32], procedures: &'a [Routine], patience: Patience) -> Machine<'a> {
+        Machine {
+            procedures,
+            state: state.to_vec(),
+            temps: Vec::new(),
+            frame: 0,
+            references: Vec::new(),
+            current: None,
+            failed: None,
+            patience,
+            rounds: 0,
+        }
+    }
+
+    /// Is it time to give up? Looked at now and then.
+    pub fn is_patient(&mut self) -> bool {
+        self.rounds = self.rounds.wrapping_add(1);
+        !(self.rounds.is_multiple_of(ROUNDS_PER_LOOK) && self.patience.is_over())
     }
 
     /// Forgets the temporaries and failures of an earlier instance.
@@ -170,12 +206,30 @@ impl<'a> Machine<'a> {
     }
 
     fn repeat(&mut self, limit: u32, body: &'a [Stmt]) -> Result<Flow, Stop<'a>> {
-        for _ in 0..limit {
+        let mut round = 0u64;
+        // A state and temporaries that the loop began a round with, which lie twice as far back every time.
+        let (mut kept, mut kept_at) = ((Vec::new(), Vec::new()), FIRST_LOOK);
+        loop {
+            if limit == UNLIMITED {
+                // The rest of the command, too, depends on nothing else.
+                if round > kept_at && kept.0 == self.state && kept.1 == self.temps {
+                    return Err(Fault::Endless.into());
+                }
+                if round >= 2 * kept_at {
+                    kept = (self.state.clone(), self.temps.clone());
+                    kept_at = round;
+                }
+            } else if round == limit.into() {
+                return Err(Fault::LoopLimit(limit).into());
+            }
+            round += 1;
+            if !self.is_patient() {
+                return Err(Stop::GaveUp);
+            }
             if let Flow::Break(depth) = self.run(body)? {
                 return Ok(leave(Flow::Break(depth)));
             }
         }
-        Err(Fault::LoopLimit(limit).into())
     }
 
     fn assign(&mut self, to: &'a Place, value: i64, narrow: Narrow) -> Result<(), Stop<'a>> {

@@ -4,6 +4,7 @@
 //! functions: one or more neighbouring groups of commands each, or a few locations of one big process.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use cranelift_codegen::Context;
@@ -126,6 +127,7 @@ pub(super) struct Compiler<'a> {
     effort: Effort,
     /// The value of the exclusive scalar, where it is known.
     turn: Option<i64>,
+    stop: &'static AtomicBool,
     module: JITModule,
     /// For functions that are too large for the usual effort.
     quick_isa: OwnedTargetIsa,
@@ -155,7 +157,7 @@ impl<'a> Compiler<'a> {
         let frontend = FunctionBuilderContext::new();
         let waiting = Vec::new();
         let functions = vec![None; system.procedures.len()];
-        let turn = None;
+        let (turn, stop) = (None, interp.patience().stop);
         Ok(Compiler {
             system,
             layout,
@@ -164,6 +166,7 @@ impl<'a> Compiler<'a> {
             functions,
             effort,
             turn,
+            stop,
             module,
             quick_isa,
             waiting,
@@ -403,7 +406,8 @@ impl<'a> Compiler<'a> {
             imports.insert(*callee, self.module.declare_func_in_func(function, &mut context.func));
         }
         let builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
-        let (mut emitter, params) = Emitter::start(builder, (self.system, self.layout), self.procedures, imports);
+        let source = (self.system, self.layout);
+        let (mut emitter, params) = Emitter::start(builder, source, self.procedures, imports, self.stop);
         emit(&mut emitter, &params);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(self.module.target_config());

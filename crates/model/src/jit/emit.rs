@@ -8,6 +8,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use plimsoll_ir::layout::size_bits;
 use plimsoll_ir::walk::{expr_places, stmt_places};
 use plimsoll_ir::{Access as PathAccess, Choice, Expr, Layout, Locals, Place, Root, Stmt, System, Type};
+use std::sync::atomic::AtomicBool;
 
 use super::call::{Imports, Procedures};
 use super::known::Known;
@@ -90,6 +91,8 @@ pub(super) struct Emitter<'a, 'f> {
     pub source: Value,
     /// Where the exclusive scalar lies in the source, and what it holds, where that is known.
     pub turn: Option<(u32, i64)>,
+    /// Set when long loops are to be given up.
+    pub stop: &'static AtomicBool,
     pub scope: Scope<'a>,
 }
 
@@ -100,6 +103,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         (system, layout): (&'a System, &'a Layout),
         procedures: &'a Procedures,
         imports: Imports,
+        stop: &'static AtomicBool,
     ) -> (Emitter<'a, 'f>, Vec<Value>) {
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
@@ -118,7 +122,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
             foreign: region(4, "caller"),
         };
         let scope = Scope::empty(entry);
-        let emitter = Emitter { b, system, layout, procedures, imports, access, source: params[0], turn: None, scope };
+        let source = params[0];
+        let emitter = Emitter { b, system, layout, procedures, imports, access, source, turn: None, stop, scope };
         (emitter, params)
     }
 

@@ -21,7 +21,7 @@ use plimsoll_ir::System;
 
 use crate::chain::Chain;
 use crate::coverage::Plain;
-use crate::{Conventions, Interp, Model, Step, Successors};
+use crate::{Conventions, GaveUp, Interp, Model, Patience, Step, Successors};
 use call::Procedures;
 use compile::{Compiler, Effort, Expand, Native, Part, Program};
 
@@ -32,6 +32,9 @@ pub struct Jit {
     width: usize,
     most_successors: usize,
     chain: Option<Chain>,
+    patience: Patience,
+    /// Are there loops without limit?
+    unlimited: bool,
 }
 
 impl Jit {
@@ -56,6 +59,8 @@ impl Jit {
                 width: interp.width(),
                 most_successors: interp.most_successors(),
                 chain: interp.chain(),
+                patience: interp.patience(),
+                unlimited: interp.system().commands.iter().any(|command| stmt::has_unlimited_loop(&command.body)),
                 interp,
             }),
         }
@@ -91,6 +96,14 @@ impl Jit {
             }
         };
         out.commit(count);
+        let last = out.len() - count..out.len();
+        if self.patience.is_over() {
+            out.give_up(GaveUp::Stopped);
+        } else if self.unlimited && last.clone().any(|entry| out.step(entry).is_fault()) {
+            // The interpreter finds out whether a loop ends that has gone on for long.
+            out.truncate(last.start);
+            self.interp.plain(state, out);
+        }
     }
 }
 
@@ -117,8 +130,16 @@ impl Model for Jit {
         self.most_successors
     }
 
+    fn scratch_bytes(&self) -> usize {
+        self.interp.scratch_bytes()
+    }
+
     fn initial(&self, out: &mut Successors) {
         self.interp.initial(out);
+    }
+
+    fn initial_part(&self, part: u32, out: &mut Successors) -> bool {
+        self.interp.initial_part(part, out)
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
@@ -134,10 +155,11 @@ impl Model for Jit {
 
     fn violated(&self, state: &[u32]) -> Option<u32> {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
-        self.native.properties.iter().find_map(|judge| {
+        let violated = self.native.properties.iter().find_map(|judge| {
             // SAFETY: the code reads no more than the `width` words of the state.
             u32::try_from(unsafe { judge(state.as_ptr()) }).ok()
-        })
+        });
+        violated.filter(|_| !self.patience.is_over())
     }
 
     fn has_properties(&self) -> bool {

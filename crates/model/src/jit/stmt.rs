@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::Switch;
 use plimsoll_ir::walk::stmt_calls;
-use plimsoll_ir::{BinOp, Expr, Place, Root, Stmt, TempId, VarId};
+use plimsoll_ir::{BinOp, Expr, Place, Root, Stmt, TempId, UNLIMITED, VarId};
+use std::sync::atomic::AtomicBool;
 
 use super::emit::Emitter;
 use super::known::Known;
@@ -14,6 +15,10 @@ use crate::Step;
 
 /// So many comparisons with the same value become a table.
 const FEWEST_CASES: usize = 4;
+/// Where a loop has no limit, the interpreter takes over after this many rounds, to find out whether it ever ends.
+const MOST_ROUNDS: u32 = 1 << 31;
+/// Loops of so few rounds are not asked in each of them whether to give up; some loop around them is.
+const UNWATCHED_ROUNDS: u32 = 16;
 
 /// A block or loop that can be left.
 pub(super) struct Exit {
@@ -149,10 +154,14 @@ impl Emitter<'_, '_> {
         let zero = self.b.ins().iconst(types::I64, 0);
         self.b.ins().jump(head, &[zero.into()]);
         self.b.switch_to_block(head);
+        let limit = if limit == UNLIMITED { MOST_ROUNDS } else { limit };
         let allowed = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, count, limit as i64);
         self.scope.faults = true;
         self.b.ins().brif(allowed, round, &[], self.scope.fault, &[]);
         self.b.switch_to_block(round);
+        if limit > UNWATCHED_ROUNDS {
+            self.fault_if_stopped();
+        }
         self.set_known(at_head);
         self.scope.exits.push(Exit { after, left: false, known: None });
         if self.run(body) {
@@ -160,6 +169,16 @@ impl Emitter<'_, '_> {
             self.b.ins().jump(head, &[next.into()]);
         }
         self.end_exit()
+    }
+
+    /// Looks at whether to give up; who called the code will look too, and take no fault for one of the model.
+    fn fault_if_stopped(&mut self) {
+        let address = self.b.ins().iconst(types::I64, self.stop as *const AtomicBool as i64);
+        // Atomic, so that it is looked at again in every round.
+        let stopped = self.b.ins().atomic_load(types::I8, MemFlagsData::new().with_notrap(), address);
+        let go_on = self.fresh();
+        self.b.ins().brif(stopped, self.scope.fault, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
     }
 
     fn leave(&mut self, depth: u32) {
@@ -279,4 +298,14 @@ pub(super) fn each_written<'s>(stmts: &'s [Stmt], visit: &mut impl FnMut(&'s Pla
             Stmt::Break(_) | Stmt::Assert { .. } | Stmt::Fault(_) | Stmt::Discard => {}
         }
     }
+}
+
+/// Is there a loop without limit anywhere?
+pub(super) fn has_unlimited_loop(stmts: &[Stmt]) -> bool {
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::Loop { limit, body } => *limit == UNLIMITED || has_unlimited_loop(body),
+        Stmt::If { then, otherwise, .. } => has_unlimited_loop(then) || has_unlimited_loop(otherwise),
+        Stmt::Block(body) => has_unlimited_loop(body),
+        _ => false,
+    })
 }

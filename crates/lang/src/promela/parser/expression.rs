@@ -63,7 +63,13 @@ impl Parser<'_> {
     fn primary(&mut self) -> Parse<Expr> {
         let token = self.peek().clone();
         if let TokenKind::Number(number) = token.kind {
+            // The smallest int is written as a number that does not fit, with a minus before it.
+            let smallest = number == i32::MIN.into() && self.previous.is("-");
+            let digits = token.text.starts_with(|first: char| first.is_ascii_digit());
             self.advance();
+            if digits && !smallest && token.text.parse() != Ok(number) {
+                self.warning(format!("{} does not fit an int, it counts as {number}", token.text), token.site);
+            }
             return Ok(Expr::Number(number));
         }
         match &*token.text {
@@ -275,10 +281,12 @@ impl Parser<'_> {
                 let site = self.advance().site;
                 let index = self.expression()?;
                 self.expect("]")?;
-                if place.len.take().is_none() {
-                    self.error("only an array has an index", site);
-                } else {
+                let indexed = matches!(place.path.last(), Some(Access::Index(_)));
+                if place.len.take().is_some() {
                     place.path.push(Access::Index(index));
+                } else if indexed || !matches!(index, Expr::Number(0)) {
+                    // SPIN takes a scalar for an array of one.
+                    self.error("only an array has an index", site);
                 }
             } else if self.at(".") {
                 self.advance();
