@@ -147,60 +147,44 @@ impl Chain {
             return false;
         }
         let mut scratch = Scratch::new(state.len());
+        scratch.planned = out.len();
         let Ok(Some(end)) = self.walk(&raw, state, first, &mut scratch, &mut out, number) else { return false };
         let Scratch { levels, buffer, .. } = &*scratch;
         let Some((last, path)) = levels.split_last() else { return false };
         for level in path {
-            self.straight(&raw, buffer, level.next - 1, u64::MAX, visit);
+            let (step, state) = self.straight(&raw, buffer, level.next - 1, u64::MAX, visit);
+            visit(step, &state);
         }
-        let (entry, count) = match end {
-            End::Entry(entry) => (entry, None),
-            End::Successor(count, _) | End::Stuck(count) | End::Circle(count) => (last.next - 1, Some(count)),
-        };
-        let Some(count) = count else {
-            visit(buffer.step(entry), buffer.state(entry));
-            return true;
-        };
-        // The last of these steps is the end itself where there is none behind it.
-        let is_last = !matches!(end, End::Successor(..));
-        let (step, mut state) = self.straight_but_last(&raw, buffer, entry, count, is_last, visit);
         match end {
-            End::Successor(_, number) => {
+            End::Entry(entry) => visit(buffer.step(entry), buffer.state(entry)),
+            End::Successor(count, number) => {
+                let (step, state) = self.straight(&raw, buffer, last.next - 1, count, visit);
+                visit(step, &state);
                 out.clear();
                 raw(&state, &mut out);
                 visit(out.step(number), out.state(number));
             }
-            End::Stuck(_) => {
+            End::Stuck(count) => {
+                let (step, mut state) = self.straight(&raw, buffer, last.next - 1, count, visit);
                 self.scalar.store(&mut state, 0);
                 visit(step, &state);
             }
-            End::Circle(_) | End::Entry(_) => visit(Step(step.0 | Step::FAULT), &state),
+            End::Circle(count) => {
+                let (step, state) = self.straight(&raw, buffer, last.next - 1, count, visit);
+                visit(Step(step.0 | Step::FAULT), &state);
+            }
         }
         true
     }
 
-    /// Tells of an entry of the buffer and of the steps behind it, as long as there is no alternative, but of no more
-    /// than `count`.
+    /// Goes from an entry of the buffer as long as there is no alternative, but no more than `count` steps. Tells of all
+    /// steps and states but the last, which it returns.
     fn straight(
         &self,
         raw: &impl Fn(&[u32], &mut Successors),
         buffer: &Successors,
         entry: usize,
         count: u64,
-        visit: &mut dyn FnMut(Step, &[u32]),
-    ) {
-        let (step, state) = self.straight_but_last(raw, buffer, entry, count, true, visit);
-        visit(step, &state);
-    }
-
-    /// The same, but the last step and state are given back; they are told of too unless `kept` is set.
-    fn straight_but_last(
-        &self,
-        raw: &impl Fn(&[u32], &mut Successors),
-        buffer: &Successors,
-        entry: usize,
-        count: u64,
-        kept: bool,
         visit: &mut dyn FnMut(Step, &[u32]),
     ) -> (Step, Vec<u32>) {
         let (mut step, mut state) = (buffer.step(entry), buffer.state(entry).to_vec());
@@ -214,9 +198,6 @@ impl Chain {
             visit(step, &state);
             step = out.step(0);
             state.copy_from_slice(out.state(0));
-        }
-        if !kept {
-            visit(step, &state);
         }
         (step, state)
     }
