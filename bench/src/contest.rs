@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::measure::{Cost, run};
 use crate::models::Model;
-use plimsoll::reference::peers::{Found, OURS, Tool, fill, read_ours};
+use plimsoll::reference::peers::{Besides, Found, Given, OURS, Tool, fill, read_ours};
 
 /// What the report calls our checker with one worker.
 const ALONE: &str = "plimsoll, one worker";
@@ -15,6 +15,7 @@ pub struct Contestant {
     prepare: Vec<Vec<String>>,
     search: Vec<String>,
     read: fn(&str) -> Option<Found>,
+    besides: Besides,
 }
 
 /// One run: translation and compilation, then the search.
@@ -54,15 +55,17 @@ impl Contestant {
             prepare: Vec::new(),
             search,
             read: read_ours,
+            besides: Besides::Nothing,
         })
     }
 
-    pub fn peer(tool: &Tool, twin: &Path) -> Contestant {
+    pub fn peer(tool: &Tool, twin: &Path, states: Option<u64>, given: &Given) -> Contestant {
         Contestant {
             name: tool.name.into(),
-            prepare: tool.prepare.iter().map(|command| fill(command, twin)).collect(),
-            search: fill(tool.search, twin),
+            prepare: tool.prepare.iter().map(|command| fill(command, twin, states, given)).collect(),
+            search: fill(tool.search, twin, states, given),
             read: tool.read,
+            besides: tool.besides,
         }
     }
 
@@ -83,6 +86,7 @@ impl Contestant {
         }
         let (search, stdout) = self.step(&self.search, folder)?;
         let found = (self.read)(&stdout).ok_or_else(|| format!("{}: no result in its output", self.name))?;
+        let search = counted(search, self.besides, &found);
         Ok(Run { prepare, search, found })
     }
 
@@ -103,6 +107,16 @@ impl Contestant {
         let called = program.file_name().unwrap_or_default().to_string_lossy();
         Err(format!("{}: `{called}` failed: {first}", self.name))
     }
+}
+
+/// The cost of a search without what its process did besides.
+fn counted(search: Cost, besides: Besides, found: &Found) -> Cost {
+    let cpu_s = match (besides, found.seconds) {
+        (Besides::Nothing, _) | (Besides::Translation, None) => search.cpu_s,
+        (Besides::Pages, _) => search.cpu_s - search.system_s,
+        (Besides::Translation, Some(seconds)) => seconds.min(search.cpu_s),
+    };
+    Cost { cpu_s, ..search }
 }
 
 impl Contest {
@@ -193,6 +207,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_does_besides_searching_is_left_out() {
+        let cost = Cost { wall_s: 9.0, cpu_s: 8.0, system_s: 3.0, peak_bytes: 1 };
+        let found = Found { seconds: Some(2.0), ..found(7) };
+        let cpu_s = |besides| counted(cost, besides, &found).cpu_s;
+        assert_eq!(cpu_s(Besides::Nothing), 8.0);
+        assert_eq!(cpu_s(Besides::Pages), 5.0);
+        assert_eq!(cpu_s(Besides::Translation), 2.0);
+    }
+
+    #[test]
     fn different_counts_do_not_agree() {
         let contest = |entries| Contest { model: "m".into(), states: 7, transitions: 20, entries };
         assert!(contest(vec![entry(7), entry(7)]).agrees());
@@ -210,6 +234,7 @@ mod tests {
             prepare: Vec::new(),
             search: vec!["sh".into(), "-c".into(), "echo oh >&2; exit 3".into()],
             read: |_| None,
+            besides: Besides::Nothing,
         };
         let contest = Contest::hold(&model, vec![failing], 2).unwrap();
         assert!(contest.entries[0].problem.as_ref().unwrap().ends_with("failed: oh"));

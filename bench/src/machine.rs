@@ -1,8 +1,9 @@
 //! What a measurement depends on besides the model: the machine, the day, and the versions compared.
 
+use std::path::Path;
 use std::process::Command;
 
-use plimsoll::reference::peers::Tool;
+use plimsoll::reference::peers::{Given, Tool, fill};
 
 /// Where and with what a comparison was made.
 pub struct Machine {
@@ -15,7 +16,7 @@ pub struct Machine {
     pub peers: Vec<(String, String)>,
 }
 
-pub fn describe(peers: &[&Tool]) -> Machine {
+pub fn describe(peers: &[&Tool], given: &Given) -> Machine {
     let unknown = || "unknown".to_string();
     let dirty = say("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
     let commit = say("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(unknown);
@@ -27,7 +28,11 @@ pub fn describe(peers: &[&Tool]) -> Machine {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         peers: peers
             .iter()
-            .map(|tool| (tool.name.to_string(), say(tool.version[0], &tool.version[1..]).unwrap_or_else(unknown)))
+            .map(|tool| {
+                let words = fill(tool.version, Path::new(""), None, given);
+                let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+                (tool.name.to_string(), say(&words[0], &arguments).unwrap_or_else(unknown))
+            })
             .collect(),
     }
 }

@@ -17,7 +17,7 @@ use clap::Parser;
 
 use contest::{Contest, Contestant};
 use models::Model;
-use plimsoll::reference::peers::{OURS, PEERS, Tool};
+use plimsoll::reference::peers::{Given, OURS, PEERS, Tool};
 
 /// Compare this checker with others on the same models.
 #[derive(Parser)]
@@ -26,6 +26,12 @@ struct Options {
     /// Checkers to compare with, by name; those that are not installed are passed over
     #[arg(long, value_delimiter = ',', default_value = "spin")]
     peers: Vec<String>,
+    /// CMurphi's compiler (default: `mu` on the path)
+    #[arg(long, value_name = "PROGRAM")]
+    mu: Option<PathBuf>,
+    /// The folder of headers that goes with it (default: what CMURPHI_INCLUDE says)
+    #[arg(long, value_name = "FOLDER")]
+    mu_include: Option<PathBuf>,
     /// Rounds; medians are reported
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -69,9 +75,10 @@ fn main() -> ExitCode {
 /// Runs everything; false if some contestants disagree about a model.
 fn run(options: &Options) -> Result<bool, String> {
     let ours = our_binary(options.ours.as_deref())?;
-    let installed = installed_peers(&options.peers)?;
+    let given = given(options)?;
+    let installed = installed_peers(&options.peers, &given)?;
     let mut contests = Vec::new();
-    for (model, peers) in entrants(options, &installed)? {
+    for (model, peers) in entrants(options, &installed, &given)? {
         if peers.is_empty() {
             continue;
         }
@@ -83,7 +90,7 @@ fn run(options: &Options) -> Result<bool, String> {
     if contests.is_empty() {
         return Err("no model fits an installed peer".into());
     }
-    let machine = machine::describe(&installed);
+    let machine = machine::describe(&installed, &given);
     print!("{}", report::markdown(&machine, &contests));
     if !options.no_record {
         let path = report::record(&options.results, &machine, options.repeats, &options.options, &contests)
@@ -94,12 +101,17 @@ fn run(options: &Options) -> Result<bool, String> {
 }
 
 /// The models with the peers that can run them.
-fn entrants(options: &Options, installed: &[&'static Tool]) -> Result<Vec<(Model, Vec<Contestant>)>, String> {
+fn entrants(
+    options: &Options,
+    installed: &[&'static Tool],
+    given: &Given,
+) -> Result<Vec<(Model, Vec<Contestant>)>, String> {
     let Some(folder) = &options.corpus else {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
         let with_twins = |model: Model| {
             let twins = installed.iter().filter_map(|tool| Some((tool, models::twin(&root, &model.name, tool)?)));
-            let peers = twins.map(|(tool, twin)| Contestant::peer(tool, &twin)).collect();
+            let states = model.counts.map(|(states, _)| states);
+            let peers = twins.map(|(tool, twin)| Contestant::peer(tool, &twin, states, given)).collect();
             (model, peers)
         };
         return Ok(models::list(&root, &options.models)?.into_iter().map(with_twins).collect());
@@ -107,16 +119,22 @@ fn entrants(options: &Options, installed: &[&'static Tool]) -> Result<Vec<(Model
     let (least_states, most_states) = (options.min_states, options.max_states);
     let wanted = models::Wanted { names: &options.models, least_states, most_states };
     let able = |model: Model| {
-        let murphi = model.path.extension().is_some_and(|extension| extension == "m");
-        let language = if murphi { "murphi" } else { "promela" };
+        let extension = model.path.extension().unwrap_or_default().to_string_lossy();
+        let language = match extension.as_ref() {
+            "m" => "murphi",
+            "dve" => "dve",
+            _ => "promela",
+        };
+        let states = model.counts.map(|(states, _)| states);
         let tools = installed.iter().filter(|tool| tool.on_any_model && tool.folder == language);
-        let peers = tools.map(|tool| Contestant::peer(tool, &model.path)).filter(|peer| match peer.accepts() {
-            Ok(()) => true,
-            Err(why) => {
-                eprintln!("{} is passed over: {why}", model.name);
-                false
-            }
-        });
+        let peers =
+            tools.map(|tool| Contestant::peer(tool, &model.path, states, given)).filter(|peer| match peer.accepts() {
+                Ok(()) => true,
+                Err(why) => {
+                    eprintln!("{} is passed over: {why}", model.name);
+                    false
+                }
+            });
         let peers = peers.collect();
         (model, peers)
     };
@@ -124,7 +142,7 @@ fn entrants(options: &Options, installed: &[&'static Tool]) -> Result<Vec<(Model
 }
 
 /// The peers asked for that are installed; the others are named on stderr.
-fn installed_peers(names: &[String]) -> Result<Vec<&'static Tool>, String> {
+fn installed_peers(names: &[String], given: &Given) -> Result<Vec<&'static Tool>, String> {
     let mut found = Vec::new();
     for name in names {
         let rows: Vec<&Tool> = PEERS.iter().filter(|tool| tool.family == name.as_str()).collect();
@@ -133,13 +151,22 @@ fn installed_peers(names: &[String]) -> Result<Vec<&'static Tool>, String> {
             return Err(format!("unknown peer `{name}`; known: {}", known.join(", ")));
         }
         for tool in rows {
-            match tool.missing_program() {
+            match tool.missing(given) {
                 None => found.push(tool),
-                Some(program) => eprintln!("{} is passed over: `{program}` is not installed", tool.name),
+                Some(what) => eprintln!("{} is passed over: {what}", tool.name),
             }
         }
     }
     Ok(found)
+}
+
+/// Where CMurphi is; runs are in folders of their own, so paths are made whole.
+fn given(options: &Options) -> Result<Given, String> {
+    let whole = |path: &PathBuf| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+    let around = Given::around();
+    let mu = options.mu.as_ref().or(around.mu.as_ref()).map(whole).transpose()?;
+    let include = options.mu_include.as_ref().or(around.include.as_ref()).map(whole).transpose()?;
+    Ok(Given { mu, include })
 }
 
 fn our_binary(asked: Option<&Path>) -> Result<PathBuf, String> {

@@ -12,6 +12,8 @@ pub struct Cost {
     pub wall_s: f64,
     /// User and system time, threads included.
     pub cpu_s: f64,
+    /// The part of it that the system took.
+    pub system_s: f64,
     /// Most memory resident at any time.
     pub peak_bytes: u64,
 }
@@ -21,6 +23,7 @@ impl Cost {
         Cost {
             wall_s: self.wall_s + next.wall_s,
             cpu_s: self.cpu_s + next.cpu_s,
+            system_s: self.system_s + next.system_s,
             peak_bytes: self.peak_bytes.max(next.peak_bytes),
         }
     }
@@ -52,6 +55,7 @@ pub fn run(program: &Path, arguments: &[String], folder: &Path) -> io::Result<En
     let cost = Cost {
         wall_s,
         cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        system_s: seconds(usage.ru_stime),
         // Linux counts in KiB.
         peak_bytes: usage.ru_maxrss as u64 * 1024,
     };
@@ -107,8 +111,8 @@ mod tests {
 
     #[test]
     fn costs_add_up_but_for_the_peak() {
-        let one = Cost { wall_s: 1.0, cpu_s: 0.5, peak_bytes: 10 };
-        let other = Cost { wall_s: 2.0, cpu_s: 0.25, peak_bytes: 7 };
-        assert_eq!(one.then(other), Cost { wall_s: 3.0, cpu_s: 0.75, peak_bytes: 10 });
+        let one = Cost { wall_s: 1.0, cpu_s: 0.5, system_s: 0.25, peak_bytes: 10 };
+        let other = Cost { wall_s: 2.0, cpu_s: 0.25, system_s: 0.0, peak_bytes: 7 };
+        assert_eq!(one.then(other), Cost { wall_s: 3.0, cpu_s: 0.75, system_s: 0.25, peak_bytes: 10 });
     }
 }

@@ -49,7 +49,8 @@ pub fn list(root: &Path, wanted: &[String]) -> Result<Vec<Model>, String> {
 }
 
 /// Models of a corpus (see `plimsoll compare`), by their number of states. Models of unknown size take part if
-/// they are named in full. Searches go on after errors, and properties are left out, as SPIN's are.
+/// they are named in full. Searches go on after errors, and properties are left out, as SPIN's are; Murphi's checkers
+/// keep them.
 pub fn corpus(folder: &Path, wanted: &Wanted) -> Result<Vec<Model>, String> {
     let table = folder.join("counts.csv");
     let rows = table::read(&table).map_err(|why| format!("{}: {why}", table.display()))?;
@@ -69,7 +70,10 @@ pub fn corpus(folder: &Path, wanted: &Wanted) -> Result<Vec<Model>, String> {
         let path = table::model_file(folder, row).and_then(|path| path.canonicalize().ok());
         let path = path.ok_or_else(|| format!("{}: no such model file", row.instance))?;
         let mut options = row.options.clone();
-        options.extend(["--keep-going", "--ignore-property", "--merge", "off"].map(String::from));
+        options.extend(["--keep-going", "--merge", "off"].map(String::from));
+        if path.extension().is_none_or(|extension| extension != "m") {
+            options.push("--ignore-property".into());
+        }
         models.push(Model { name: row.instance.clone(), path, options, counts });
     }
     models.sort_by_key(|model| model.counts);

@@ -183,8 +183,8 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, seconds: f64, peak_bytes: u64) -> Entry {
-        let search = Cost { wall_s: seconds, cpu_s: seconds, peak_bytes };
-        let prepare = Cost { wall_s: 1.0, cpu_s: 1.0, peak_bytes: 1 };
+        let search = Cost { wall_s: seconds, cpu_s: seconds, system_s: 0.0, peak_bytes };
+        let prepare = Cost { wall_s: 1.0, cpu_s: 1.0, system_s: 0.0, peak_bytes: 1 };
         let found = Found { states: 1000, transitions: 3000, store_bytes: Some(8000), ..Found::default() };
         Entry { name: name.into(), runs: vec![Run { prepare, search, found }], problem: None }
     }

@@ -3,7 +3,8 @@
 use crate::subject::Content;
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
-use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Step};
+use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Problem, Step};
+use plimsoll_search::Walk;
 
 /// Memory that compiling takes for each operator or statement, measured.
 const COMPILE_BYTES: u64 = 1200;
@@ -74,11 +75,11 @@ impl Executor {
     }
 
     /// The positions of a path of the model itself, given those of the path that was found.
-    pub fn concrete(&self, positions: &[u32]) -> Option<Vec<u32>> {
+    pub fn concrete(&self, positions: Vec<u32>) -> Option<Vec<u32>> {
         match self {
-            Executor::OrbitsInterp(orbits) => orbits.concrete(positions),
-            Executor::OrbitsJit(orbits) => orbits.concrete(positions),
-            _ => Some(positions.to_vec()),
+            Executor::OrbitsInterp(orbits) => orbits.concrete(&positions),
+            Executor::OrbitsJit(orbits) => orbits.concrete(&positions),
+            _ => Some(positions),
         }
     }
 
@@ -140,7 +141,25 @@ impl Executor {
             Some(before) => interp.explain(before, step),
             None => interp.explain_initial(step),
         };
-        explanation.map(|explanation| explanation.message)
+        explanation.map(|explanation| match explanation.problem {
+            // The message of an assertion may be nothing but its text.
+            Problem::Assertion if !explanation.message.to_lowercase().contains("assertion") => {
+                format!("assertion failed: {}", explanation.message)
+            }
+            _ => explanation.message,
+        })
+    }
+}
+
+impl Executor {
+    /// What goes wrong in the last step of a path, if it can be followed and something does.
+    pub fn problem_at_end(&self, positions: &[u32]) -> Option<String> {
+        let (last, before) = positions.split_last()?;
+        let mut walk = Walk::new(self.reference());
+        before.iter().try_for_each(|&position| walk.take(position).map(|_| ())).ok()?;
+        let state = (!before.is_empty()).then(|| walk.state().to_vec());
+        let step = walk.take(*last).ok()?;
+        if step.is_plain() { None } else { self.explain(state.as_deref(), step) }
     }
 }
 

@@ -6,7 +6,9 @@
 use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Around, Jit, Model};
-use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
+use plimsoll_search::{
+    Ask, Control, Crew, Limits, Outcome, PathRoom, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs,
+};
 use plimsoll_store::{Block, Budget, Buffers, Chain, Codec, Grant, Queue, Row, Rule, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -81,7 +83,8 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let limits = Limits { redundancy_percent: Some(PATIENCE_PERCENT), states: Some(most), ..Limits::default() };
-    let mut control = Control { ask, limits, stop: &stop, watch: &mut watch };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask, limits, stop: &stop, room, watch: &mut watch };
     let grant = grant();
     let outcome = match way {
         Way::BreadthFirst => {

@@ -26,7 +26,7 @@ pub struct Part {
 /// A type with what is symmetric in it; it has the form of the [`Type`] it describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A scalar; values outside all parts stay as they are.
+    /// A scalar; values outside all parts stay as they are. Zero is such a value.
     Scalar(Vec<Part>),
     /// An array; positions outside all parts stay where they are.
     Array {
@@ -70,7 +70,7 @@ impl Symmetry {
         let end = |part: &Part| self.sets.get(part.set as usize).map(|set| part.first as u64 + set.size as u64);
         match (shape, ty) {
             (Shape::Scalar(parts), Type::Scalar(scalar)) => {
-                parts.iter().all(|part| end(part).is_some() && !scalar.is_signed())
+                parts.iter().all(|part| end(part).is_some() && part.first > 0 && !scalar.is_signed())
             }
             (Shape::Array { parts, element }, Type::Array { element: inner, len }) => {
                 parts.iter().all(|part| end(part).is_some_and(|end| end <= *len as u64))
@@ -82,7 +82,8 @@ impl Symmetry {
             }
             (Shape::Bag { slot }, Type::Record(fields)) => match &fields[..] {
                 [(_, Type::Array { element, len }), (_, Type::Array { element: flag, len: flags })] => {
-                    len == flags && flag.as_scalar().is_some() && self.shape_fits(slot, element)
+                    let is_flag = flag.as_scalar().is_some_and(|flag| flag.bits() == 1);
+                    len == flags && is_flag && self.shape_fits(slot, element)
                 }
                 _ => false,
             },
@@ -109,6 +110,9 @@ mod tests {
         assert!(symmetry.fits(&system) && !symmetry.is_trivial());
         symmetry.vars[1] = array(vec![Part { set: 0, first: 1 }]);
         assert!(!symmetry.fits(&system), "the last element would lie outside");
+        symmetry.vars[1] = array(vec![part]);
+        symmetry.vars[0] = Shape::Scalar(vec![part]);
+        assert!(!symmetry.fits(&system), "zero would name an element");
         symmetry.vars[1] = Shape::Scalar(vec![]);
         assert!(!symmetry.fits(&system));
         symmetry.vars.pop();

@@ -12,14 +12,14 @@ use std::sync::OnceLock;
 
 use plimsoll_ir::instances::choice_values;
 use plimsoll_ir::{
-    Choice, Command, Deadlock, Effects, Faults, Kind, Layout, ProcessId, Property, PropertyKind, Slot, System,
+    Choice, Command, Deadlock, Effects, Faults, Kind, Layout, Locals, ProcessId, Property, PropertyKind, Slot, System,
 };
 
 use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::order::Order;
 use crate::{Conventions, Model, Step, Successors, kinds};
-use link::{Expr, Linker, Place, Stmt};
+use link::{Expr, Linker, Place, Routine, Stmt};
 use run::{Fault, Machine, Stop};
 
 /// Executes a system by walking its expressions and statements.
@@ -30,6 +30,7 @@ pub struct Interp {
     locations: Vec<Slot>,
     commands: Program,
     starts: Program,
+    procedures: Vec<Routine>,
     properties: Vec<Check>,
     /// Accepts states without successors as proper ends.
     accepted: Option<Expr>,
@@ -84,7 +85,7 @@ pub enum Problem {
     Division,
     /// A value did not fit the variable it was assigned to.
     Range,
-    /// A loop did not end in time.
+    /// A loop did not end in time, or a procedure called itself too often.
     Loop,
     /// The model itself says that something is wrong.
     Stated,
@@ -102,9 +103,12 @@ impl Interp {
             locations: system.processes.iter().map(|process| slot_of(process.location)).collect(),
             commands: Program::link(&system, &layout, &system.commands),
             starts: Program::link(&system, &layout, &system.starts),
+            procedures: system.procedures.iter().map(|procedure| Routine::link(&system, &layout, procedure)).collect(),
             properties: system.properties.iter().map(|property| Check::link(&system, &layout, property)).collect(),
             accepted: match &system.deadlock {
-                Deadlock::Stuck { accepted: Some(expr) } => Some(Linker::new(&system, &layout, &[]).expr(expr)),
+                Deadlock::Stuck { accepted: Some(expr) } => {
+                    Some(Linker::new(&system, &layout, Locals::temps(&[])).expr(expr))
+                }
                 _ => None,
             },
             chain: system.exclusive.map(|var| Chain { scalar: slot_of(var) }),
@@ -156,7 +160,7 @@ impl Interp {
 
     fn explain_instance(&self, program: &Program, state: &[u32], instance: u32) -> Option<Explanation> {
         let (command, number) = program.order.locate(instance)?;
-        let mut machine = Machine::new(state);
+        let mut machine = Machine::new(state, &self.procedures);
         match program.codes[command.index()].fire(&mut machine, number) {
             Err(Stop::Fault(fault)) => Some(Explanation::of(&fault)),
             Err(Stop::Discard) | Ok(false) => None,
@@ -168,7 +172,7 @@ impl Interp {
     fn expand(&self, program: &Program, state: &[u32], out: &mut Successors) {
         assert_eq!(state.len(), self.width(), "a state has the width of its model");
         let before = out.len();
-        let mut machine = Machine::new(state);
+        let mut machine = Machine::new(state, &self.procedures);
         for section in &program.order.sections {
             for group in &section.groups {
                 let location = group.process.map_or(0, |process| self.location(process, state));
@@ -214,7 +218,7 @@ impl Interp {
 
 impl Code {
     fn link(system: &System, layout: &Layout, command: &Command) -> Code {
-        let linker = Linker::new(system, layout, &command.temps);
+        let linker = Linker::new(system, layout, Locals::temps(&command.temps));
         Code {
             at: command.at.clone(),
             temp_words: linker.temp_words(),
@@ -250,7 +254,7 @@ impl Program {
 
 impl Check {
     fn link(system: &System, layout: &Layout, property: &Property) -> Check {
-        let linker = Linker::new(system, layout, &property.temps);
+        let linker = Linker::new(system, layout, Locals::temps(&property.temps));
         Check {
             temp_words: linker.temp_words(),
             prelude: linker.stmts(&property.prelude),
@@ -318,13 +322,18 @@ impl Model for Interp {
     }
 
     fn violated(&self, state: &[u32]) -> Option<u32> {
-        let mut machine = Machine::new(state);
+        let mut machine = Machine::new(state, &self.procedures);
         self.properties.iter().position(|check| check.is_violated(&mut machine)).map(|number| number as u32)
+    }
+
+    fn violates(&self, state: &[u32], property: u32) -> bool {
+        let check = self.properties.get(property as usize);
+        check.is_some_and(|check| check.is_violated(&mut Machine::new(state, &self.procedures)))
     }
 
     /// A fault while evaluating means that the state is not accepted.
     fn accepts_end(&self, state: &[u32]) -> bool {
-        self.accepted.as_ref().is_some_and(|expr| Machine::new(state).truth(expr) == Ok(true))
+        self.accepted.as_ref().is_some_and(|expr| Machine::new(state, &self.procedures).truth(expr) == Ok(true))
     }
 
     fn conventions(&self) -> Conventions {
@@ -374,6 +383,9 @@ impl Explanation {
             }
             Fault::LoopLimit(limit) => {
                 Explanation::new(Problem::Loop, format!("the loop did not end within {limit} rounds"), None)
+            }
+            Fault::Recursion(limit) => {
+                Explanation::new(Problem::Loop, format!("a procedure calls itself more than {limit} deep"), None)
             }
             Fault::Stated(message) => Explanation::new(Problem::Stated, message.to_string(), None),
         }

@@ -13,6 +13,7 @@ mod order;
 pub mod show;
 pub mod successors;
 pub mod symmetry;
+pub mod unmerge;
 
 pub use around::Around;
 pub use coverage::Covered;
@@ -22,6 +23,7 @@ pub use jit::Jit;
 pub use show::{Describe, Show, StepText};
 pub use successors::{Step, Successors};
 pub use symmetry::Symmetric;
+pub use unmerge::Unmerge;
 
 /// A transition system whose states are vectors of 32-bit words.
 ///
@@ -70,6 +72,11 @@ pub trait Model: Sync {
     fn violated(&self, state: &[u32]) -> Option<u32> {
         let _ = state;
         None
+    }
+
+    /// Does `state` violate (or reach) this property, whatever else it violates?
+    fn violates(&self, state: &[u32], property: u32) -> bool {
+        self.violated(state) == Some(property)
     }
 
     /// Is a state without successors a proper end rather than a deadlock?

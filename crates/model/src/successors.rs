@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::chain::Scratch;
+use crate::chain;
+use crate::symmetry::canon;
 
 /// What led to a successor: the number of a command instance, and whether it went wrong.
 ///
@@ -50,7 +51,9 @@ pub struct Successors {
     states: Vec<u32>,
     steps: Vec<u32>,
     /// Kept for walks along atomic chains.
-    pub(crate) scratch: Option<Box<Scratch>>,
+    pub(crate) scratch: Option<Box<chain::Scratch>>,
+    /// Kept for the search for representatives.
+    pub(crate) canon: Option<Box<canon::Scratch>>,
 }
 
 impl Successors {
@@ -125,6 +128,11 @@ impl Successors {
     pub fn step(&self, index: usize) -> Step {
         assert!(index < self.len);
         Step(self.steps[index])
+    }
+
+    /// Takes the marks for a fault and for a violation off a step.
+    pub fn excuse(&mut self, index: usize) {
+        self.steps[index] = self.step(index).instance();
     }
 
     /// All states, end to end.

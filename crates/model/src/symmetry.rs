@@ -6,9 +6,11 @@
 //! Steps keep their numbers, but belong to the representative; [`Symmetric::concrete`] turns a trace into one of
 //! the model itself. After C. N. Ip, D. L. Dill: Better verification through symmetry (1996).
 
-mod canon;
-mod cells;
-mod colour;
+pub(crate) mod canon;
+mod cutting;
+mod pieces;
+mod ranks;
+mod relations;
 
 use crate::{Conventions, Model, Step, Successors};
 use canon::{Canon, Scratch};
@@ -85,13 +87,15 @@ impl<M: Model> Symmetric<M> {
         })
     }
 
-    fn represent_from(&self, first: usize, out: &mut Successors) {
-        let mut scratch = Scratch::default();
+    /// Replaces states by representatives. `known` is one already.
+    fn represent_from(&self, first: usize, known: &[u32], out: &mut Successors) {
+        let mut scratch = out.canon.take().unwrap_or_default();
         for index in first..out.len() {
-            if !out.step(index).is_fault() {
+            if !out.step(index).is_fault() && out.state(index) != known {
                 self.canon.represent(out.state_mut(index), self.precision, &mut scratch);
             }
         }
+        out.canon = Some(scratch);
     }
 }
 
@@ -111,7 +115,7 @@ impl<M: Model> Model for Symmetric<M> {
     fn initial(&self, out: &mut Successors) {
         let first = out.len();
         self.inner.initial(out);
-        self.represent_from(first, out);
+        self.represent_from(first, &[], out);
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
@@ -122,7 +126,11 @@ impl<M: Model> Model for Symmetric<M> {
         if self.inner.conventions().stuttering_is_deadlock && (first..out.len()).all(stays) {
             return out.truncate(first);
         }
-        self.represent_from(first, out);
+        self.represent_from(first, state, out);
+    }
+
+    fn has_properties(&self) -> bool {
+        self.inner.has_properties()
     }
 
     fn violated(&self, state: &[u32]) -> Option<u32> {

@@ -154,6 +154,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     fn enter(&mut self, state: &[u32], place: Place) -> Result<(), Why> {
         let depth = self.stack.depth() as u32 - 1;
         self.tally.stats.depth = self.tally.stats.depth.max(depth);
+        self.control.room.keep(depth + 1)?;
         if let Some(property) = self.model.violated(state) {
             let what = self.tally.hit(property);
             self.find(what, None)?;

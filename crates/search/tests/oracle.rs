@@ -7,7 +7,7 @@ use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Around, Interp, Model};
 use plimsoll_search::{
-    Ask, Control, Crew, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
+    Ask, Control, Crew, Limits, Outcome, PathRoom, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
 };
 use plimsoll_store::packing::Packing;
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Row, Rule, Stack, StepLog};
@@ -60,7 +60,8 @@ fn search(model: &impl Model, order: Order, store: &mut Chain, redundancy_percen
     let mut watch = |_: &_| {};
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let limits = Limits { redundancy_percent, ..Limits::default() };
-    let mut control = Control { ask, limits, stop: &stop, watch: &mut watch };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask, limits, stop: &stop, room, watch: &mut watch };
     let grant = grant();
     let outcome = match order {
         Order::Bfs => {

@@ -3,7 +3,7 @@
 
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
-use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Verdict, Why, bfs};
+use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
 use plimsoll_store::packing::Packing;
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Row, Rule, StepLog};
 use std::collections::HashSet;
@@ -69,7 +69,8 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew, question: Question) -
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
     let mut log = StepLog::new(Grant::unlimited(), None);
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
-    let mut control = Control { ask: question.ask, limits: question.limits, stop: &stop, watch: &mut watch };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask: question.ask, limits: question.limits, stop: &stop, room, watch: &mut watch };
     let outcome = bfs(&witness, &mut store, &mut queue, &mut log, crew, &mut control);
     let mut starts = Successors::new(model.width());
     model.initial(&mut starts);

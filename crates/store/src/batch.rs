@@ -126,8 +126,14 @@ impl Batch {
         self.positions.iter_mut().for_each(|place| *place = other.positions[*place as usize]);
     }
 
+    /// The answer for one key.
+    pub(crate) fn answer(&self, at: usize, fresh: bool) {
+        self.fresh[at].store(fresh as u8, Ordering::Relaxed);
+        self.count_fresh(fresh as usize);
+    }
+
     /// Passes the answers on to the batch that the keys were taken from.
-    pub(crate) fn answer(&self, other: &Batch) {
+    pub(crate) fn pass_answers(&self, other: &Batch) {
         for (&place, fresh) in self.marks.iter().zip(&self.fresh) {
             other.fresh[place as usize].store(fresh.load(Ordering::Relaxed), Ordering::Relaxed);
         }

@@ -219,37 +219,58 @@ impl Packed {
         })
     }
 
+    /// Inserts one key, for which there is room; true if it was not there.
+    pub fn insert_one(&mut self, key: u128) -> bool {
+        let (shape, (home, rest)) = (self.shape, self.shape.home((key >> 64) as u64));
+        let inserted = by_tail!(shape.tail, TAIL => {
+            insert::<TAIL>(&shape, &mut self.lines, home, rest, shape.tail(key))
+        });
+        let new = self.settle(inserted, key);
+        self.len += new as usize;
+        new
+    }
+
+    /// Takes note of what became of a key; true if it was not there.
+    #[inline(always)]
+    fn settle(&mut self, inserted: Inserted, key: u128) -> bool {
+        match inserted {
+            Inserted::Known => false,
+            Inserted::AtHome => true,
+            Inserted::Displaced => {
+                self.displaced += 1;
+                true
+            }
+            Inserted::NoRoom => {
+                let key = own(key, self.common_bits);
+                let new = !self.aside.contains(&key);
+                if new {
+                    self.aside.push(key);
+                }
+                new
+            }
+        }
+    }
+
     /// The same with the length of a tail known to the compiler.
     #[inline(always)]
     fn insert_with<const TAIL: usize>(&mut self, keys: Run, fresh: &[AtomicU8], key: impl Fn(usize) -> u128) -> usize {
-        let (shape, lines) = (self.shape, &mut self.lines);
-        self.homes.clear();
-        self.homes.extend(keys.high.iter().map(|&high| {
+        let shape = self.shape;
+        let mut homes = std::mem::take(&mut self.homes);
+        homes.clear();
+        homes.extend(keys.high.iter().map(|&high| {
             let (home, rest) = shape.home(high);
-            lines.prefetch(home);
+            self.lines.prefetch(home);
             (home as u32, rest)
         }));
         let mut count = 0;
-        for (index, (&(home, rest), fresh)) in self.homes.iter().zip(fresh).enumerate() {
-            let new = match insert::<TAIL>(&shape, lines, home as usize, rest, shape.tail(key(index))) {
-                Inserted::Known => false,
-                Inserted::AtHome => true,
-                Inserted::Displaced => {
-                    self.displaced += 1;
-                    true
-                }
-                Inserted::NoRoom => {
-                    let key = own(key(index), shape.common_bits);
-                    let new = !self.aside.contains(&key);
-                    if new {
-                        self.aside.push(key);
-                    }
-                    new
-                }
-            };
+        for (index, (&(home, rest), fresh)) in homes.iter().zip(fresh).enumerate() {
+            let key = key(index);
+            let inserted = insert::<TAIL>(&shape, &mut self.lines, home as usize, rest, shape.tail(key));
+            let new = self.settle(inserted, key);
             fresh.store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }
+        self.homes = homes;
         self.len += count;
         count
     }

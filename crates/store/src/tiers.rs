@@ -305,8 +305,14 @@ impl Tiers {
             for (at, shard) in shards() {
                 own(&mut self.shards[shard]).last.prefetch(states.run(at..at + 1));
             }
-            let mut enter =
-                |at: usize, shard: usize| own(&mut self.shards[shard]).enter(shard, at..at + 1, block, entry, key_bits);
+            let mut enter = |at: usize, shard: usize| match own(&mut self.shards[shard]) {
+                Shard { last: Table::Packed(packed), frozen, next: None, .. } if frozen.is_empty() => {
+                    packed.reserve(1, key_bits)?;
+                    states.answer(at, packed.insert_one(states.run(at..at + 1).key(0)));
+                    Ok(())
+                }
+                other => other.enter(shard, at..at + 1, block, entry, key_bits),
+            };
             return shards().try_for_each(|(at, shard)| enter(at, shard));
         }
         // Where a shard has a few keys only, those of all must be asked for before the first is looked at.
@@ -430,7 +436,7 @@ impl Shard {
         self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
         let unknown = &self.unknown;
         let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits);
-        unknown.answer(states);
+        unknown.pass_answers(states);
         entered
     }
 

@@ -1,7 +1,7 @@
 //! Other checkers, as a table: how each is called and how its output is read.
 //!
-//! A row is one way to run one tool. Commands may name `{model}` (the path of the twin); the first words
-//! are programs, looked up on the path unless they start with `./` (made by an earlier command).
+//! A row is one way to run one tool. Commands may name `{model}` (the path of the twin), `{states}` (how many it
+//! has, or might have), `{mu}` and `{include}` (see [`Given`]); the first words are programs, looked up on the path unless they start with `./` (made by an earlier command).
 
 use super::{DEADLOCK, ERROR, Expected, HOLDS, INVARIANT};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ pub struct Tool {
     pub extension: &'static str,
     /// Does it count states as we do on every model of its language, not only on twins?
     pub on_any_model: bool,
+    /// What the processor time of its search includes besides the search.
+    pub besides: Besides,
     /// Prints the version.
     pub version: &'static [&'static str],
     /// Translates and compiles the model.
@@ -27,6 +29,30 @@ pub struct Tool {
     /// The search itself.
     pub search: &'static [&'static str],
     pub read: fn(&str) -> Option<Found>,
+}
+
+/// What is not counted of the processor time of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Besides {
+    Nothing,
+    /// It takes all the memory it may use at once, whatever the model needs: the system's time is left out.
+    Pages,
+    /// It translates the model first: the time is that of its own clock.
+    Translation,
+}
+
+/// Where CMurphi is: its compiler and the folder of headers that goes with it.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    pub mu: Option<PathBuf>,
+    pub include: Option<PathBuf>,
+}
+
+impl Given {
+    /// `mu` from the path, and the folder that `CMURPHI_INCLUDE` names.
+    pub fn around() -> Given {
+        Given { mu: find_program("mu"), include: std::env::var_os("CMURPHI_INCLUDE").map(PathBuf::from) }
+    }
 }
 
 /// What a checker says it did.
@@ -66,6 +92,7 @@ pub const PEERS: &[Tool] = &[
         folder: "promela",
         extension: "pml",
         on_any_model: true,
+        besides: Besides::Nothing,
         version: &["spin", "-V"],
         prepare: &[SPIN_TRANSLATE, &["gcc", "-O2", "-w", "-DSAFETY", "-DNOCLAIM", "-DNOREDUCE", "-o", "pan", "pan.c"]],
         search: &["./pan", "-c0", "-n", "-m2000000"],
@@ -77,6 +104,7 @@ pub const PEERS: &[Tool] = &[
         folder: "promela",
         extension: "pml",
         on_any_model: false,
+        besides: Besides::Nothing,
         version: &["spin", "-V"],
         prepare: &[
             SPIN_TRANSLATE,
@@ -91,6 +119,7 @@ pub const PEERS: &[Tool] = &[
         folder: "promela",
         extension: "pml",
         on_any_model: true,
+        besides: Besides::Nothing,
         version: &["spin", "-V"],
         prepare: &[
             SPIN_TRANSLATE,
@@ -105,6 +134,7 @@ pub const PEERS: &[Tool] = &[
         folder: "murphi",
         extension: "m",
         on_any_model: true,
+        besides: Besides::Nothing,
         version: &["rumur", "--version"],
         prepare: &[
             &["rumur", "--symmetry-reduction", "off", "--threads", "1", "--output", "model.c", "{model}"],
@@ -119,13 +149,21 @@ pub const PEERS: &[Tool] = &[
         folder: "murphi",
         extension: "m",
         on_any_model: true,
-        version: &["mu", "--version"],
+        besides: Besides::Pages,
+        version: &["sh", "-c", "\"$0\" -h | grep -m1 Release", "{mu}"],
         prepare: &[
-            &["cp", "{model}", "model.m"],
-            &["mu", "-b", "model.m"],
-            &["sh", "-c", "g++ -O3 -w -I\"$CMURPHI_INCLUDE\" -o model model.cpp"],
+            &["cp", "--no-preserve=mode", "{model}", "model.m"],
+            &["{mu}", "model.m"],
+            &["g++", "-O2", "-w", "-fpermissive", "-I{include}", "-o", "model", "model.cpp", "-lm"],
+            // How large a state is shows when it runs.
+            &[
+                "sh",
+                "-c",
+                "./model -pn -k100 | sed -n 's/.*rounded up to \\([0-9]*\\) bytes.*/\\1/p' > bytes; test -s bytes",
+            ],
         ],
-        search: &["./model", "-m4000", "-sym1", "-p0"],
+        // Its table has a fixed size; one of twice the need is neither too full nor too slow.
+        search: &["sh", "-c", "./model -pn -tv -nosym -k$((1000 + $0 * ($(cat bytes) + 12) / 512))", "{states}"],
         read: read_murphi,
     },
     Tool {
@@ -133,7 +171,8 @@ pub const PEERS: &[Tool] = &[
         name: "LTSmin",
         folder: "dve",
         extension: "dve",
-        on_any_model: false,
+        on_any_model: true,
+        besides: Besides::Translation,
         version: &["dve2lts-mc", "--version"],
         prepare: &[],
         // It reports on stderr.
@@ -143,16 +182,40 @@ pub const PEERS: &[Tool] = &[
 ];
 
 impl Tool {
-    /// The first program that its commands need and that is not on the path.
-    pub fn missing_program(&self) -> Option<&'static str> {
+    /// What its commands need and what is neither on the path nor given.
+    pub fn missing(&self, given: &Given) -> Option<String> {
         let commands = self.prepare.iter().chain([&self.version, &self.search]);
-        commands.map(|command| command[0]).find(|program| !program.starts_with("./") && find_program(program).is_none())
+        let words: Vec<&str> = commands.clone().flat_map(|command| command.iter().copied()).collect();
+        let named = |name: &str| words.iter().any(|word| word.contains(name));
+        if named("{mu}") && !given.mu.as_ref().is_some_and(|mu| mu.is_file()) {
+            return Some("`mu` is not installed; `--mu` says where it is".into());
+        }
+        if named("{include}") && !given.include.as_ref().is_some_and(|include| include.is_dir()) {
+            return Some("`--mu-include` or CMURPHI_INCLUDE must name the folder of its headers".into());
+        }
+        let program = commands
+            .map(|command| command[0])
+            .find(|program| !program.starts_with("./") && !program.starts_with('{') && find_program(program).is_none());
+        program.map(|program| format!("`{program}` is not installed"))
     }
 }
 
-/// The words of a command with the model filled in.
-pub fn fill(command: &[&str], model: &Path) -> Vec<String> {
-    command.iter().map(|word| word.replace("{model}", &model.to_string_lossy())).collect()
+/// The states of a model that nobody has counted.
+const MANY_STATES: u64 = 20_000_000;
+
+/// The words of a command with the model, its states, and what is given, filled in.
+pub fn fill(command: &[&str], model: &Path, states: Option<u64>, given: &Given) -> Vec<String> {
+    let path = |path: &Option<PathBuf>| path.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned();
+    let names = [
+        ("{model}", model.to_string_lossy().into_owned()),
+        ("{states}", states.unwrap_or(MANY_STATES).to_string()),
+        ("{mu}", path(&given.mu)),
+        ("{include}", path(&given.include)),
+    ];
+    command
+        .iter()
+        .map(|word| names.iter().fold(word.to_string(), |word, (name, value)| word.replace(name, value)))
+        .collect()
 }
 
 /// Where a program is on the path.
@@ -209,13 +272,23 @@ fn read_murphi(output: &str) -> Option<Found> {
     })
 }
 
-/// `Explored N states M transitions`, as LTSmin's multi-core tools print.
+/// `Explored N states M transitions, ...`, `Total exploration time T sec ...` and `Tree memory: xMB, y B/state, ...`, as
+/// LTSmin's multi-core tools print.
 fn read_ltsmin(output: &str) -> Option<Found> {
     let words: Vec<&str> = output.split_whitespace().collect();
+    let behind = |mark: &[&str]| {
+        let at = words.windows(mark.len()).position(|some| some == mark)?;
+        words.get(at + mark.len()).copied()
+    };
     let at = words.windows(4).position(|w| w[0] == "Explored" && w[2] == "states")?;
+    let states: u64 = words[at + 1].parse().ok()?;
+    let tree = words.windows(2).position(|w| w == ["Tree", "memory:"]).and_then(|at| words.get(at + 3));
+    let each: Option<f64> = tree.and_then(|bytes| bytes.parse().ok());
     Some(Found {
-        states: words[at + 1].parse().ok()?,
+        states,
         transitions: words.get(at + 3)?.parse().ok()?,
+        seconds: behind(&["Total", "exploration", "time"]).and_then(|seconds| seconds.parse().ok()),
+        store_bytes: each.map(|each| (each * states as f64) as u64),
         ..Found::default()
     })
 }
@@ -282,7 +355,36 @@ mod tests {
     }
 
     #[test]
+    fn ltsmin_explores_and_says_how_long() {
+        let output = "dve2lts-mc, 0.058: Explored 12 states 25 transitions, fanout: 2.083\n\
+                      dve2lts-mc, 0.058: Total exploration time 0.010 sec (0.000 sec minimum, 0.001 sec on average)\n\
+                      dve2lts-mc, 0.058: Tree memory: 0.1MB, 21.5 B/state, compr.: 9.8%\n";
+        let found = read_ltsmin(output).unwrap();
+        assert_eq!((found.states, found.transitions, found.seconds), (12, 25, Some(0.01)));
+        assert_eq!(found.store_bytes, Some(258));
+        assert_eq!(read_ltsmin("dve2lts-mc, 0.0: Error"), None);
+    }
+
+    #[test]
     fn commands_are_filled_in() {
-        assert_eq!(fill(SPIN_TRANSLATE, Path::new("a b.pml")).last().unwrap(), "a b.pml");
+        let given = Given { mu: Some("x/mu".into()), include: Some("y".into()) };
+        assert_eq!(fill(SPIN_TRANSLATE, Path::new("a b.pml"), None, &given).last().unwrap(), "a b.pml");
+        let cmurphi = PEERS.iter().find(|tool| tool.family == "cmurphi").unwrap();
+        let all: Vec<String> =
+            cmurphi.prepare.iter().flat_map(|command| fill(command, Path::new("m"), Some(7), &given)).collect();
+        assert!(all.contains(&"x/mu".into()) && all.contains(&"-Iy".into()), "{all:?}");
+        assert_eq!(fill(cmurphi.search, Path::new("m"), Some(7), &given).last().unwrap(), "7");
+    }
+
+    #[test]
+    fn cmurphi_needs_its_compiler_and_its_headers() {
+        let cmurphi = PEERS.iter().find(|tool| tool.family == "cmurphi").unwrap();
+        let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let file = Some(here.join("Cargo.toml"));
+        assert!(cmurphi.missing(&Given::default()).unwrap().contains("--mu"));
+        let without = Given { mu: file.clone(), include: None };
+        assert!(cmurphi.missing(&without).unwrap().contains("--mu-include"));
+        let complete = Given { mu: file, include: Some(here) };
+        assert!(cmurphi.missing(&complete).is_none_or(|missing| missing.contains("`g++`")));
     }
 }

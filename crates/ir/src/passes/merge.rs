@@ -22,7 +22,7 @@ use super::safe::{may_discard, may_stop};
 use super::sharing::Sharing;
 use super::stores::writes;
 use crate::expr::{BinOp, Expr, UnOp};
-use crate::system::{Command, Deadlock, ProcessId, System, VarId};
+use crate::system::{Command, Deadlock, Locals, ProcessId, System, VarId};
 use compose::sequence;
 use std::collections::{BTreeMap, BTreeSet};
 use turn::Turn;
@@ -41,7 +41,7 @@ pub fn merge(system: System) -> System {
 /// Merges, and tells which locations were passed over.
 pub fn merge_and_tell(system: System) -> (System, Vec<(ProcessId, u32)>) {
     let turn = match Turn::of(&system) {
-        Some(turn) if system.deadlock != Deadlock::Stuttering => turn,
+        Some(turn) if system.deadlock != Deadlock::Stuttering && system.procedures.is_empty() => turn,
         _ => return (system, Vec::new()),
     };
     let mut merger = Merger::new(system, turn);
@@ -192,7 +192,7 @@ impl Merger {
                 return None;
             }
             let command = self.turn.assumed(&self.system, command, 0)?;
-            let scope = Scope { system: &self.system, temps: &command.temps };
+            let scope = Scope { system: &self.system, locals: Locals::temps(&command.temps) };
             let stops = may_stop(&scope, &command.prelude) || may_stop(&scope, &command.body);
             if stops || scope.may_fault(&command.guard) || self.turn.after(&command, &[]) != Some(0) {
                 return None;
@@ -213,7 +213,7 @@ impl Merger {
         }
         if !is_total(&next) {
             let safe = |command: &Command| {
-                let scope = Scope { system: &self.system, temps: &command.temps };
+                let scope = Scope { system: &self.system, locals: Locals::temps(&command.temps) };
                 command.prelude.is_empty() && !scope.may_fault(&command.guard)
             };
             if next.is_empty() || !next.iter().all(safe) {

@@ -140,6 +140,12 @@ impl Types {
         matches!(self.shape(ty), Shape::Integer | Shape::Range { .. })
     }
 
+    /// Is the type one of a union's members?
+    pub fn is_member(&self, member: TypeId, union: TypeId) -> bool {
+        let is_it = |&(other, _): &(TypeId, i64)| other == member;
+        matches!(self.shape(union), Shape::Union { members, .. } if members.iter().any(is_it))
+    }
+
     /// Is comparing undefined values of the type harmless to CMurphi?
     pub fn is_symmetric(&self, ty: TypeId) -> bool {
         matches!(self.shape(ty), Shape::Scalarset { .. } | Shape::Union { .. })

@@ -4,13 +4,16 @@
 //! fault, which mean nothing, may differ. What runs once (initial states, explanations) is left to the
 //! interpreter. Where no code can be made, [`Jit::new`] says why, and the interpreter does the work.
 
+mod call;
 mod command;
 mod compile;
 mod emit;
 mod expr;
+mod filters;
 mod known;
 mod place;
 mod range;
+mod sort;
 mod stmt;
 mod turns;
 
@@ -19,6 +22,7 @@ use plimsoll_ir::System;
 use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::{Conventions, Interp, Model, Step, Successors};
+use call::Procedures;
 use compile::{Compiler, Effort, Expand, Native, Part, Program};
 
 /// Executes a system as machine code.
@@ -44,7 +48,8 @@ impl Jit {
 
     #[allow(clippy::result_large_err, reason = "as above")]
     fn with_effort(interp: Interp, effort: Effort) -> Result<Jit, (Interp, String)> {
-        match Compiler::new(&interp, effort).and_then(Compiler::compile) {
+        let procedures = Procedures::of(interp.system(), interp.layout());
+        match Compiler::new(&interp, &procedures, effort).and_then(Compiler::compile) {
             Err(why) => Err((interp, why)),
             Ok(native) => Ok(Jit {
                 native,
@@ -177,7 +182,8 @@ mod tests {
         for seed in 0..150 {
             let system = random_system(seed, Size::LARGE);
             let whole = Jit::new(system.clone()).unwrap();
-            let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000, most: usize::MAX };
+            let (function, quick) = (1 + seed as usize % 80, seed as usize % 2 * 1000);
+            let small = Effort { function, quick, most: usize::MAX, large: seed as usize % 3 * 100 };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
             let divided = parts.native.programs.iter().filter_map(|program| match program {
                 Program::Divided(sections) => Some(sections),

@@ -1,196 +1,195 @@
 //! The representative of an orbit.
 //!
-//! Elements are ordered by colour. Where colours are equal, exact precision tries every order (except that
-//! elements whose exchange changes nothing keep theirs) and takes the one that gives the smallest state;
-//! heuristic precision takes any.
+//! Elements are ordered by rank. Where ranks are equal, heuristic precision takes any order. Exact precision singles
+//! out one element after the other, each in turn, refines ranks after each, and takes the smallest of the states that
+//! result. Of elements whose exchange changes nothing only one is tried; and when a state comes out a second time,
+//! the rest of what was tried there would repeat what was tried before, and is left out. After B. D. McKay: Practical
+//! graph isomorphism (1981).
 
 use super::Precision;
-use super::cells::{Bag, Cells};
-use super::colour::Colours;
+use super::pieces::{Loaded, Pieces};
+use super::ranks::Ranks;
+use super::relations::{Relations, bit};
 use plimsoll_ir::{Layout, Symmetry, System};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub struct Canon {
-    cells: Cells,
+    pieces: Pieces,
+    /// Distinguishes it from others.
+    number: u64,
 }
 
 /// Reused memory.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    colours: Colours,
-    values: Vec<u32>,
-    trial: Vec<u32>,
-    best: Vec<u32>,
-    /// For each element the one that takes its place.
-    renamed: Vec<usize>,
-    row: Vec<u32>,
-}
-
-/// Elements of equal colour, with numbers that are equal where an exchange changes nothing.
-struct Tie {
-    /// The place of the first of them in the order.
-    place: usize,
-    members: Vec<(usize, usize)>,
+    /// Whose states it has seen.
+    owner: u64,
+    relations: Relations,
+    /// By how many elements are singled out.
+    ranks: Vec<Ranks>,
+    loaded: Loaded,
+    /// The same with bags in order.
+    sorted: Vec<u64>,
+    trial: Vec<u64>,
+    best: Vec<u64>,
+    /// By how much the numbers of elements change.
+    by: Vec<u64>,
+    swapped: Vec<u32>,
+    /// For each element the first of those with which it can be exchanged without changing the state.
+    twin: Vec<u32>,
+    /// The elements singled out, now and for the best state.
+    path: Vec<u32>,
+    best_path: Vec<u32>,
+    keyed: Vec<(u64, u64)>,
 }
 
 impl Canon {
     pub fn new(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Canon> {
-        Some(Canon { cells: Cells::of(layout, system, symmetry)? })
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number })
     }
 
     /// Replaces a state by the representative of its orbit.
     pub fn represent(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
-        if self.cells.active.is_empty() {
+        if self.pieces.all.is_empty() {
             return;
         }
-        scratch.values.clear();
-        scratch.values.resize(self.cells.all.len(), 0);
-        for &index in &self.cells.active {
-            scratch.values[index] = self.cells.all[index].slot.load(state);
+        if scratch.owner != self.number {
+            *scratch = Scratch { owner: self.number, ..Scratch::default() };
         }
-        self.sort_bags(&mut scratch.values, &mut scratch.row);
-        scratch.colours.compute(&self.cells, &scratch.values);
-        let ties = self.order(scratch);
-        if ties.is_empty() || precision == Precision::Heuristic {
-            self.rename(scratch);
-            scratch.best.clone_from(&scratch.trial);
+        self.pieces.load(state, &mut scratch.loaded);
+        scratch.relations.read(&self.pieces, &scratch.loaded.values);
+        if scratch.ranks.is_empty() {
+            scratch.ranks.push(Ranks::default());
+        }
+        scratch.ranks[0].compute(&self.pieces, &mut scratch.relations);
+        scratch.best.clear();
+        if precision == Precision::Exact && !scratch.ranks[0].ties.is_empty() {
+            self.find_twins(scratch);
+            scratch.path.clear();
+            self.try_orders(0, scratch);
         } else {
-            let ties = ties.into_iter().map(|tie| self.group(tie, scratch)).collect::<Vec<_>>();
-            scratch.best.clear();
-            self.try_orders(&ties, &mut Vec::new(), scratch);
+            self.rename(0, scratch);
+            std::mem::swap(&mut scratch.best, &mut scratch.trial);
         }
-        for &index in &self.cells.active {
-            self.cells.all[index].slot.store(state, scratch.best[index]);
-        }
+        self.store(state, &scratch.loaded.values, &scratch.best);
     }
 
     /// Only puts the bags in order.
     #[cfg(test)]
     pub fn sorted(&self, state: &mut [u32], scratch: &mut Scratch) {
-        scratch.values = self.cells.all.iter().map(|cell| cell.slot.load(state)).collect();
-        self.sort_bags(&mut scratch.values, &mut scratch.row);
-        for (cell, &value) in self.cells.all.iter().zip(&scratch.values) {
-            cell.slot.store(state, value);
+        self.pieces.load(state, &mut scratch.loaded);
+        self.sort(scratch);
+        self.store(state, &scratch.loaded.values, &scratch.sorted);
+    }
+
+    fn sort(&self, scratch: &mut Scratch) {
+        scratch.sorted.clone_from(&scratch.loaded.values);
+        self.pieces.sort_bags(&mut scratch.sorted, &mut scratch.keyed);
+    }
+
+    fn store(&self, state: &mut [u32], loaded: &[u64], values: &[u64]) {
+        for (piece, (&before, &value)) in loaded.iter().zip(values).enumerate() {
+            if before != value {
+                self.pieces.store(state, piece, value);
+            }
         }
     }
 
-    /// Orders the elements of each set by colour into `renamed`; returns where colours are equal.
-    fn order(&self, scratch: &mut Scratch) -> Vec<Tie> {
-        let mut ties = Vec::new();
-        scratch.renamed.clear();
-        scratch.renamed.resize(scratch.colours.of.len(), 0);
-        for range in self.cells.set_starts.windows(2) {
-            let mut elements: Vec<usize> = (range[0]..range[1]).collect();
-            elements.sort_by_key(|&element| scratch.colours.of[element]);
-            for (place, &element) in elements.iter().enumerate() {
-                scratch.renamed[element] = range[0] + place;
-            }
-            let mut place = range[0];
-            for class in elements.chunk_by(|&one, &other| scratch.colours.of[one] == scratch.colours.of[other]) {
-                if class.len() > 1 {
-                    ties.push(Tie { place, members: class.iter().map(|&element| (element, element)).collect() });
-                }
-                place += class.len();
-            }
-        }
-        ties
-    }
-
-    /// Finds which members of a tie can be exchanged without changing the state.
-    fn group(&self, mut tie: Tie, scratch: &mut Scratch) -> Tie {
-        let order = scratch.renamed.clone();
-        for index in 1..tie.members.len() {
-            let me = tie.members[index].0;
-            for earlier in 0..index {
-                let (other, group) = tie.members[earlier];
-                if other != group {
-                    continue;
-                }
-                scratch.renamed.iter_mut().enumerate().for_each(|(element, name)| *name = element);
-                scratch.renamed.swap(me, other);
-                self.rename(scratch);
-                if self.cells.active.iter().all(|&cell| scratch.trial[cell] == scratch.values[cell]) {
-                    tie.members[index].1 = group;
-                    break;
+    /// Among elements of equal rank, finds those that can be exchanged without changing the state.
+    fn find_twins(&self, scratch: &mut Scratch) {
+        self.sort(scratch);
+        scratch.twin.clear();
+        scratch.twin.extend(0..self.pieces.elements() as u32);
+        for tie in 0..scratch.ranks[0].ties.len() {
+            let (first, end) = scratch.ranks[0].ties[tie];
+            for at in first + 1..end {
+                let me = scratch.ranks[0].order[at as usize];
+                for earlier in first..at {
+                    let other = scratch.ranks[0].order[earlier as usize];
+                    if scratch.twin[other as usize] == other && self.can_be_exchanged(me, other, scratch) {
+                        scratch.twin[me as usize] = other;
+                        break;
+                    }
                 }
             }
         }
-        scratch.renamed = order;
-        tie
     }
 
-    /// Tries every order of the ties that could make a difference and keeps the smallest state. `chosen` holds
-    /// the members of the first tie that have their place.
-    fn try_orders(&self, ties: &[Tie], chosen: &mut Vec<usize>, scratch: &mut Scratch) {
-        let Some((tie, rest)) = ties.split_first() else {
-            self.rename(scratch);
-            if scratch.best.is_empty() || scratch.trial < scratch.best {
-                scratch.best.clone_from(&scratch.trial);
-            }
-            return;
+    fn can_be_exchanged(&self, one: u32, other: u32, scratch: &mut Scratch) -> bool {
+        let own = |element: u32| self.pieces.own[element as usize].iter().map(|&piece| scratch.sorted[piece as usize]);
+        if !scratch.relations.is_related(one) && !scratch.relations.is_related(other) {
+            return own(one).eq(own(other));
+        }
+        scratch.swapped.clear();
+        scratch.swapped.extend(0..self.pieces.elements() as u32);
+        scratch.swapped.swap(one as usize, other as usize);
+        self.pieces.renaming(&scratch.swapped, &mut scratch.by);
+        let (values, moved) = (&scratch.loaded.values, bit(one) | bit(other));
+        self.pieces.rename(values, &scratch.relations, moved, &scratch.by, &mut scratch.trial);
+        self.pieces.sort_bags(&mut scratch.trial, &mut scratch.keyed);
+        scratch.trial == scratch.sorted
+    }
+
+    /// Tries every order that could make a difference and keeps the smallest state. `depth` elements are singled out.
+    /// Returns how many of them still have something left to be tried.
+    fn try_orders(&self, depth: usize, scratch: &mut Scratch) -> usize {
+        let Some(tie) = self.open_tie(depth, scratch) else {
+            return self.compare(depth, scratch);
         };
-        if chosen.len() == tie.members.len() {
-            return self.try_orders(rest, &mut Vec::new(), scratch);
+        if scratch.ranks.len() == depth + 1 {
+            scratch.ranks.push(Ranks::default());
         }
-        let mut tried: Vec<usize> = Vec::new();
-        for &(element, group) in &tie.members {
-            if chosen.contains(&element) || tried.contains(&group) {
+        for at in tie.0..tie.1 {
+            let order = &scratch.ranks[depth].order;
+            let element = order[at as usize];
+            let same = |&earlier: &u32| scratch.twin[earlier as usize] == scratch.twin[element as usize];
+            if order[tie.0 as usize..at as usize].iter().any(same) {
                 continue;
             }
-            tried.push(group);
-            scratch.renamed[element] = tie.place + chosen.len();
-            chosen.push(element);
-            self.try_orders(ties, chosen, scratch);
-            chosen.pop();
-        }
-    }
-
-    /// The values with all elements renamed, into `trial`.
-    fn rename(&self, scratch: &mut Scratch) {
-        scratch.trial.clear();
-        scratch.trial.resize(scratch.values.len(), 0);
-        for &index in &self.cells.active {
-            let cell = &self.cells.all[index];
-            let mut target = index as isize;
-            for coordinate in &cell.coordinates {
-                let moved = scratch.renamed[coordinate.element] as isize - coordinate.element as isize;
-                target += moved * coordinate.stride as isize;
-            }
-            let value = scratch.values[index];
-            scratch.trial[target as usize] = match cell.element(value) {
-                Some(element) => (value as usize + scratch.renamed[element] - element) as u32,
-                None => value,
-            };
-        }
-        self.sort_bags(&mut scratch.trial, &mut scratch.row);
-    }
-
-    fn sort_bags(&self, values: &mut [u32], row: &mut Vec<u32>) {
-        for bag in &self.cells.bags {
-            for slot in 1..bag.slots {
-                let mut at = slot;
-                while at > 0 && precedes(bag, values, at, at - 1) {
-                    swap(bag, values, at, row);
-                    at -= 1;
-                }
+            let (from, next) = scratch.ranks.split_at_mut(depth + 1);
+            next[0].single_out(&from[depth], element, &mut scratch.relations);
+            scratch.path.push(element);
+            let left = self.try_orders(depth + 1, scratch);
+            scratch.path.pop();
+            if left < depth {
+                return left;
             }
         }
+        depth
     }
-}
 
-/// Does the slot `one` belong before `other`? Used slots come first.
-fn precedes(bag: &Bag, values: &[u32], one: usize, other: usize) -> bool {
-    let key = |slot: usize| {
-        (std::cmp::Reverse(values[bag.flags + slot]), &values[bag.first + slot * bag.width..][..bag.width])
-    };
-    key(one) < key(other)
-}
+    /// The first elements of equal rank that are not all twins.
+    fn open_tie(&self, depth: usize, scratch: &Scratch) -> Option<(u32, u32)> {
+        let ranks = &scratch.ranks[depth];
+        let twin = |place: u32| scratch.twin[ranks.order[place as usize] as usize];
+        ranks.ties.iter().copied().find(|&(first, end)| (first + 1..end).any(|at| twin(at) != twin(first)))
+    }
 
-/// Exchanges a slot with the one before it.
-fn swap(bag: &Bag, values: &mut [u32], slot: usize, row: &mut Vec<u32>) {
-    let (before, here) = (bag.first + (slot - 1) * bag.width, bag.first + slot * bag.width);
-    row.clear();
-    row.extend_from_slice(&values[before..here]);
-    values.copy_within(here..here + bag.width, before);
-    values[here..here + bag.width].copy_from_slice(row);
-    values.swap(bag.flags + slot - 1, bag.flags + slot);
+    /// Compares the state that results from an order with the best one so far.
+    fn compare(&self, depth: usize, scratch: &mut Scratch) -> usize {
+        self.rename(depth, scratch);
+        if scratch.best == scratch.trial {
+            // The orders differ by a symmetry of the state. It maps what was tried behind the best one, where the two
+            // ways part, to what is being tried here.
+            let both = scratch.path.iter().zip(&scratch.best_path);
+            return both.take_while(|(one, other)| one == other).count();
+        }
+        if scratch.best.is_empty() || scratch.trial < scratch.best {
+            std::mem::swap(&mut scratch.best, &mut scratch.trial);
+            scratch.best_path.clone_from(&scratch.path);
+        }
+        depth
+    }
+
+    /// The state with all elements renamed by their order, into `trial`.
+    fn rename(&self, depth: usize, scratch: &mut Scratch) {
+        let order = &scratch.ranks[depth].order;
+        let moved = |(place, &element): (usize, &u32)| if place as u32 == element { 0 } else { bit(element) };
+        let moved = order.iter().enumerate().map(moved).fold(0, |all, one| all | one);
+        self.pieces.renaming(order, &mut scratch.by);
+        self.pieces.rename(&scratch.loaded.values, &scratch.relations, moved, &scratch.by, &mut scratch.trial);
+        self.pieces.sort_bags(&mut scratch.trial, &mut scratch.keyed);
+    }
 }

@@ -1,3 +1,5 @@
+mod shapes;
+
 use super::*;
 use plimsoll_ir::symmetry::{Interchangeable, Part, Shape};
 use plimsoll_ir::{BinOp, Choice, Command, Deadlock, Expr, Narrow, Place, Scalar, Slot, Stmt, Type, VarId};

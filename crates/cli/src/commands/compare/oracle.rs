@@ -1,7 +1,7 @@
 //! Asks a checker that is installed here about a model, in a folder of its own and with a limit of time.
 
 use crate::reference::Expected;
-use crate::reference::peers::{PEERS, Tool, fill};
+use crate::reference::peers::{Given, PEERS, Tool, fill};
 use crate::reference::table::{Row, Truth};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 /// The first way to run the tool, or what is missing for it.
 pub fn tool(family: &str) -> Result<&'static Tool, String> {
     let tool = PEERS.iter().find(|tool| tool.family == family).ok_or_else(|| format!("`{family}` is not known"))?;
-    match tool.missing_program() {
+    match tool.missing(&Given::around()) {
         None => Ok(tool),
-        Some(program) => Err(format!("{} cannot be asked: `{program}` is not installed", tool.name)),
+        Some(what) => Err(format!("{} cannot be asked: {what}", tool.name)),
     }
 }
 
@@ -59,15 +59,15 @@ pub fn ask(tool: &Tool, model: &Path, limit: Duration) -> Result<Expected, Strin
 
 fn answer(tool: &Tool, model: &Path, limit: Duration, folder: &Path) -> Result<Expected, String> {
     let model = model.canonicalize().map_err(|error| error.to_string())?;
-    let deadline = Instant::now() + limit;
+    let (deadline, given) = (Instant::now() + limit, Given::around());
     for command in tool.prepare {
-        let (output, well) = run(&fill(command, &model), folder, deadline)?;
+        let (output, well) = run(&fill(command, &model, None, &given), folder, deadline)?;
         if !well {
             let first = output.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message");
             return Err(format!("`{}` refuses: {}", command[0], first.replace(&folder.display().to_string(), ".")));
         }
     }
-    let (output, _) = run(&fill(tool.search, &model), folder, deadline)?;
+    let (output, _) = run(&fill(tool.search, &model, None, &given), folder, deadline)?;
     let found = (tool.read)(&output).ok_or("no result in its output")?;
     Ok(found.expected())
 }
@@ -113,7 +113,7 @@ fn run(command: &[String], folder: &Path, deadline: Instant) -> Result<(String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::peers::Found;
+    use crate::reference::peers::{Besides, Found};
 
     fn shell(search: &'static [&'static str]) -> Tool {
         let read = |text: &str| Some(Found { states: text.trim().parse().ok()?, ..Found::default() });
@@ -125,6 +125,7 @@ mod tests {
             folder: "dve",
             extension: "dve",
             on_any_model: true,
+            besides: Besides::Nothing,
             version,
             prepare,
             search,

@@ -1,0 +1,354 @@
+//! A state in pieces of up to 64 bits, each a unit that renaming moves as a whole.
+//!
+//! Scalars below the same elements of arrays share a piece, wherever in the state they lie; so do the scalars of one
+//! slot of a bag. A piece is taken from the words of a state, and put back, by a short list of moves. Exchanging two
+//! elements moves a piece by a multiple of a fixed stride and replaces the names it holds.
+
+use super::relations::Relations;
+use plimsoll_ir::{Layout, Symmetry, System};
+use std::collections::HashMap;
+
+/// A run of bits of a word, and how far it is turned to take its place in a piece.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    pub piece: u32,
+    pub word: u32,
+    pub mask: u32,
+    pub turn: u32,
+}
+
+/// One index of an interchangeable element on the way to a piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Coordinate {
+    pub element: u32,
+    pub stride: u32,
+    /// Where a renaming says by how much the element's number changes.
+    pub(super) by: u32,
+    /// A random number for being an index here.
+    pub role: u64,
+}
+
+/// Where a piece may hold names of the elements of one set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pointer {
+    pub shift: u32,
+    pub mask: u32,
+    /// The value of the first element, its number, and how many there are.
+    pub first: u32,
+    pub element: u32,
+    pub count: u32,
+    /// Where a renaming says by how much the numbers of elements change.
+    pub(super) by: u32,
+    /// A random number for being named here.
+    pub role: u64,
+}
+
+impl Pointer {
+    /// The place in its set of the element that a piece names here; too large if it names none.
+    #[inline]
+    fn raw_place(&self, piece: u64) -> u32 {
+        ((piece >> self.shift) as u32 & self.mask).wrapping_sub(self.first)
+    }
+
+    /// The place in its set of the element that a piece names here.
+    #[inline]
+    pub fn place(&self, piece: u64) -> Option<u32> {
+        Some(self.raw_place(piece)).filter(|&place| place < self.count)
+    }
+
+    /// The bits of the field.
+    #[inline]
+    pub fn field(&self) -> u64 {
+        (self.mask as u64) << self.shift
+    }
+}
+
+/// What pieces have in common that differ in elements or in slots of bags only.
+#[derive(Clone, Debug, Default)]
+pub struct Kind {
+    pub pointers: Vec<Pointer>,
+    /// The fields: mask, and turn into a key that orders slots of a bag, the first field weighing most.
+    fields: Vec<(u64, u32)>,
+}
+
+/// Spreads every bit of a number over the others.
+#[inline]
+pub fn mix(value: u64) -> u64 {
+    let product = (value ^ value >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    product ^ product >> 29
+}
+
+/// In the first piece of a slot: the slot is in use.
+const USED: u64 = 1 << 63;
+
+impl Kind {
+    /// Adds a field, unless a piece of this kind had it before.
+    pub(super) fn add_field(&mut self, shift: u32, bits: u32, parts: &[Pointer]) {
+        let (mask, turn) = (((1 << bits) - 1) << shift, (63 - 2 * shift as i32 - bits as i32).rem_euclid(64) as u32);
+        if !self.fields.contains(&(mask, turn)) {
+            self.fields.push((mask, turn));
+            self.pointers.extend(parts.iter().map(|part| Pointer { shift, ..*part }));
+        }
+    }
+
+    /// Slots are in the order of these keys: used ones first, then by their scalars, as rules leave them.
+    #[inline]
+    pub fn key(&self, piece: u64) -> u64 {
+        let fields = self.fields.iter().fold(0, |key, &(mask, turn)| key | (piece & mask).rotate_left(turn));
+        fields | !piece & USED
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    pub kind: u32,
+    pub place: Lies,
+    /// Where its coordinates and pointers are.
+    coordinates: (u32, u32),
+    pointers: (u32, u32),
+    /// A random number that it shares with others of its kind.
+    pub salt: u64,
+    /// The element that it belongs to, if it has nothing to do with any other.
+    pub owner: Option<u32>,
+    /// Equal if kind and coordinates are.
+    pub group: u32,
+}
+
+/// Where a piece lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lies {
+    Outside,
+    /// In a slot of a bag that has no other pieces.
+    Alone,
+    /// In a slot with others; slots of outermost bags are numbered.
+    Among(u32),
+}
+
+/// A piece as it was cut: with the elements and strides of its coordinates.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub kind: u32,
+    pub place: Lies,
+    pub coordinates: Vec<(u32, u32)>,
+    pub moves: Vec<Move>,
+}
+
+/// Slots whose order means nothing: each is so many pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Bag {
+    pub first: usize,
+    pub width: usize,
+    pub slots: usize,
+}
+
+/// All pieces of a system. Elements of all sets are numbered one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces {
+    pub all: Vec<Piece>,
+    kinds: Vec<Kind>,
+    coordinates: Vec<Coordinate>,
+    pointers: Vec<Pointer>,
+    /// By piece, and where those of each piece start; the same by word.
+    moves: Vec<Move>,
+    move_starts: Vec<u32>,
+    from_words: Vec<Move>,
+    word_starts: Vec<u32>,
+    /// Inner bags before the bags they are in.
+    bags: Vec<Bag>,
+    /// Slots of outermost bags that have several pieces.
+    pub slots: usize,
+    /// The first element of each set, and at the end the number of elements.
+    pub set_starts: Vec<u32>,
+    /// For each element the pieces that depend on it alone, in an order common to its set.
+    pub own: Vec<Vec<u32>>,
+}
+
+/// The pieces of one state.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    words: Vec<u32>,
+    pub values: Vec<u64>,
+}
+
+impl Pieces {
+    /// `None` if the symmetry does not fit the variables.
+    pub fn of(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Pieces> {
+        symmetry.fits(system).then(|| super::cutting::cut(layout, system, symmetry))?
+    }
+
+    pub fn elements(&self) -> usize {
+        self.own.len()
+    }
+
+    #[inline]
+    pub fn coordinates(&self, piece: &Piece) -> &[Coordinate] {
+        &self.coordinates[piece.coordinates.0 as usize..piece.coordinates.1 as usize]
+    }
+
+    #[inline]
+    pub fn pointers(&self, piece: &Piece) -> &[Pointer] {
+        &self.pointers[piece.pointers.0 as usize..piece.pointers.1 as usize]
+    }
+
+    /// Takes the pieces from a state, as far as it differs from the one before.
+    pub fn load(&self, state: &[u32], loaded: &mut Loaded) {
+        if loaded.values.is_empty() {
+            loaded.values.resize(self.all.len(), 0);
+            loaded.words.resize(state.len(), 0);
+        }
+        for ((&word, before), steps) in state.iter().zip(&mut loaded.words).zip(self.word_starts.windows(2)) {
+            if word != *before {
+                *before = word;
+                for step in &self.from_words[steps[0] as usize..steps[1] as usize] {
+                    let value = &mut loaded.values[step.piece as usize];
+                    let field = (step.mask as u64).rotate_left(step.turn);
+                    *value = *value & !field | (word as u64).rotate_left(step.turn) & field;
+                }
+            }
+        }
+    }
+
+    /// Puts back one piece.
+    pub fn store(&self, state: &mut [u32], piece: usize, value: u64) {
+        for step in &self.moves[self.move_starts[piece] as usize..self.move_starts[piece + 1] as usize] {
+            let word = &mut state[step.word as usize];
+            *word = *word & !step.mask | value.rotate_right(step.turn) as u32 & step.mask;
+        }
+    }
+
+    /// Says by how much numbers of elements change if they come in this order; a zero follows each set.
+    pub fn renaming(&self, order: &[u32], by: &mut Vec<u64>) {
+        by.clear();
+        by.resize(order.len() + self.set_starts.len(), 0);
+        for (set, range) in self.set_starts.windows(2).enumerate() {
+            for place in range[0]..range[1] {
+                let element = order[place as usize];
+                by[element as usize + set] = (place as u64).wrapping_sub(element as u64);
+            }
+        }
+    }
+
+    /// The pieces with elements renamed. Only those change whose mentions, in `relations`, meet `moved`.
+    pub fn rename(&self, values: &[u64], relations: &Relations, moved: u64, by: &[u64], out: &mut Vec<u64>) {
+        out.clear();
+        out.resize(values.len(), 0);
+        for index in relations.present.iter().map(|&index| index as usize) {
+            let value = values[index];
+            if relations.mentions[index] & moved == 0 {
+                out[index] = value;
+                continue;
+            }
+            let piece = &self.all[index];
+            let mut target = index as u64;
+            for at in self.coordinates(piece) {
+                target = target.wrapping_add(by[at.by as usize].wrapping_mul(at.stride as u64));
+            }
+            let mut renamed = value;
+            for pointer in self.pointers(piece) {
+                // Names of a set follow one another, so that the difference of numbers is that of names.
+                let change = by[(pointer.by + pointer.raw_place(value).min(pointer.count)) as usize];
+                renamed = renamed.wrapping_add(change << pointer.shift);
+            }
+            out[target as usize] = renamed;
+        }
+    }
+
+    /// Puts the slots of all bags in order; empty ones last.
+    pub fn sort_bags(&self, values: &mut [u64], keyed: &mut Vec<(u64, u64)>) {
+        for bag in &self.bags {
+            if bag.width == 1 {
+                let slots = &mut values[bag.first..bag.first + bag.slots];
+                let kind = &self.kinds[self.all[bag.first].kind as usize];
+                keyed.clear();
+                keyed.extend(slots.iter().filter(|&&value| value != 0).map(|&value| (kind.key(value), value)));
+                for end in 1..keyed.len() {
+                    let one = keyed[end];
+                    let mut at = end;
+                    while at > 0 && keyed[at - 1].0 > one.0 {
+                        keyed[at] = keyed[at - 1];
+                        at -= 1;
+                    }
+                    keyed[at] = one;
+                }
+                slots.fill(0);
+                slots.iter_mut().zip(keyed.iter()).for_each(|(slot, &(_, value))| *slot = value);
+                continue;
+            }
+            for slot in 1..bag.slots {
+                let mut at = slot;
+                while at > 0 && self.wide_slot(bag, values, at).lt(self.wide_slot(bag, values, at - 1)) {
+                    let (before, here) = values[bag.first + (at - 1) * bag.width..].split_at_mut(bag.width);
+                    before.swap_with_slice(&mut here[..bag.width]);
+                    at -= 1;
+                }
+            }
+        }
+    }
+
+    /// The keys of a slot of several pieces.
+    fn wide_slot(&self, bag: &Bag, values: &[u64], slot: usize) -> impl Iterator<Item = u64> {
+        let pieces = bag.first + slot * bag.width..bag.first + (slot + 1) * bag.width;
+        pieces.map(|piece| self.kinds[self.all[piece].kind as usize].key(values[piece]))
+    }
+
+    /// Puts together what was cut: pieces with their kinds, coordinates and moves, kinds, bags, and where sets start.
+    pub(super) fn assemble(cuts: Vec<Cut>, kinds: Vec<Kind>, bags: Vec<Bag>, set_starts: Vec<u32>) -> Pieces {
+        let elements = *set_starts.last().unwrap_or(&0) as usize;
+        let slot = |cut: &Cut| if let Lies::Among(slot) = cut.place { slot as usize + 1 } else { 0 };
+        let slots = cuts.iter().map(slot).max().unwrap_or(0);
+        let mut pieces = Pieces { kinds, bags, slots, set_starts, move_starts: vec![0], ..Pieces::default() };
+        pieces.own = vec![Vec::new(); elements];
+        let mut first_pointers = Vec::new();
+        for (number, kind) in pieces.kinds.iter().enumerate() {
+            let first = pieces.pointers.len() as u32;
+            first_pointers.push((first, first + kind.pointers.len() as u32));
+            for (place, pointer) in kind.pointers.iter().enumerate() {
+                let (by, role) = (pieces.by(pointer.element), role(number, 1 + place));
+                pieces.pointers.push(Pointer { by, role, ..*pointer });
+            }
+        }
+        let mut groups = HashMap::new();
+        for (index, cut) in cuts.into_iter().enumerate() {
+            let kind = cut.kind as usize;
+            let next = groups.len() as u32;
+            let group = *groups.entry((cut.kind, cut.coordinates.clone())).or_insert(next);
+            let mut owner = None;
+            if let (Lies::Outside, [(only, _)]) = (cut.place, &cut.coordinates[..]) {
+                pieces.own[*only as usize].push(index as u32);
+                owner = Some(*only).filter(|_| first_pointers[kind].0 == first_pointers[kind].1);
+            }
+            let first = pieces.coordinates.len() as u32;
+            for (place, (element, stride)) in cut.coordinates.into_iter().enumerate() {
+                let (by, role) = (pieces.by(element), role(kind, (1 << 31) + place));
+                pieces.coordinates.push(Coordinate { element, stride, by, role });
+            }
+            pieces.all.push(Piece {
+                kind: cut.kind,
+                place: cut.place,
+                coordinates: (first, pieces.coordinates.len() as u32),
+                pointers: first_pointers[kind],
+                salt: role(kind, 0),
+                owner,
+                group,
+            });
+            pieces.moves.extend(cut.moves);
+            pieces.move_starts.push(pieces.moves.len() as u32);
+        }
+        pieces.from_words = pieces.moves.clone();
+        pieces.from_words.sort_by_key(|step| step.word);
+        let words = pieces.from_words.last().map_or(0, |step| step.word + 1);
+        let start = |word| pieces.from_words.partition_point(|step| step.word < word) as u32;
+        pieces.word_starts = (0..=words).map(start).collect();
+        pieces
+    }
+
+    /// Where a renaming says what becomes of an element.
+    fn by(&self, element: u32) -> u32 {
+        element + self.set_starts.partition_point(|&start| start <= element) as u32 - 1
+    }
+}
+
+/// A random number for a place in pieces of a kind.
+fn role(kind: usize, place: usize) -> u64 {
+    mix(((kind as u64) << 32) + place as u64 + 1) | 1
+}
