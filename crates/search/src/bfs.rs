@@ -1,17 +1,12 @@
-//! Breadth-first search, level by level, in waves of many blocks, by one worker or by several.
-//!
-//! A level is worked off in **waves**. The states of a wave are cut into blocks, and each of three phases is done by
-//! whoever is free, item by item:
+//! Breadth-first search, level by level, in waves of many blocks, by one worker or by several. Three phases:
 //! 1. **expand** a block: its successors, their keys sorted by shard, deadlocks ([`expansion`]);
 //! 2. **enter** a shard: the keys of all blocks that belong to it, in the order of the blocks;
-//! 3. **number** a block: what is fresh goes to the queue and gets its entry in the step log, properties are checked.
+//! 3. **number** a block: what is fresh goes to the queue and to the step log, properties are checked.
 //!
-//! In between the leader adds up: how many states of each block are fresh gives the first of the next block its number,
-//! and blocks are entered into the ledger ([`ledger`]) one after the other. Equal states meet in one shard in the
-//! order in which they were found, so **states, numbers, log, counts and traces are the same whatever the number of
-//! workers and of shards**; where waves and blocks begin depends on what was found alone. One worker takes every block
-//! through all phases before the next, for its memory stays in the processor's caches then, and so does the leader where
-//! a wave is small.
+//! Each is done by whoever is free, item by item ([`team`]); in between the leader adds up, and enters blocks into the
+//! ledger ([`ledger`]) in order. Equal states meet in one shard in the order in which they were found, so **states,
+//! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
+//! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
 //! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
 //! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
