@@ -235,9 +235,12 @@ pub struct SearchOptions {
     pub executor: ExecutorName,
     /// Threads of a breadth-first search
     ///
-    /// Search breadth first with so many threads; the report is the same [default: one for each processor, up to 4]
+    /// Search breadth first with so many threads; the report is the same [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub workers: Option<u64>,
+    /// Let large tables use huge pages, which saves address translation
+    #[arg(long, value_enum, default_value_t = SwitchName::On, hide_short_help = true)]
+    pub huge_pages: SwitchName,
 }
 
 /// What is printed.

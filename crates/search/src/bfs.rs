@@ -348,20 +348,27 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         if shared {
             self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
         }
+        let done = self.work_off_parts(wave, shared, ledger);
+        // Looked at where waves end, for parts are cut for the workers at hand.
+        let stats = &mut ledger.tally.stats;
+        stats.frontier = read(&search.queue).len() as u64;
+        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+        done.map(|()| wave.states)
+    }
+
+    /// Works off a wave, as much at a time as there are buffers for.
+    fn work_off_parts(&mut self, wave: Wave, shared: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
         let mut left = wave;
         while left.states > 0 {
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
             *write(&search.wave) = part;
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
-            let mut queue = write(&search.queue);
-            queue.advance((ledger.expanded - part.first) as usize);
-            let stats = &mut ledger.tally.stats;
-            stats.frontier = queue.len() as u64;
-            stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+            write(&search.queue).advance((ledger.expanded - part.first) as usize);
             done?;
             left = left.after(part.states);
         }
-        Ok(wave.states)
+        Ok(())
     }
 
     /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::health::Health;
 use crate::loading::Loading;
 use crate::masked::Masked;
-use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SymmetryName};
+use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SwitchName, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
@@ -344,7 +344,7 @@ impl Run<'_> {
             depth: options.budget.max_depth,
             redundancy_percent: plan.redundancy_percent,
         };
-        let budget = Budget::new(plan.pool_bytes);
+        let budget = Budget::with_huge_pages(plan.pool_bytes, options.search.huge_pages == SwitchName::On);
         let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
         let searched = {
             let mut watch = |stats: &Stats| {
