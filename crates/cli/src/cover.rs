@@ -52,7 +52,8 @@ impl Coverage {
             more => format!(", and so {} more", if more == 1 { "is 1".into() } else { format!("are {more}") }),
         };
         let reason = format!("`{}` (line {}) is true in no reachable state{more}", first.name, first.line);
-        Some(Judgement { verdict: "uncovered", reason, exit_code: exit::PROPERTY })
+        let headline = "condition never met";
+        Some(Judgement { verdict: "uncovered", headline, reason, exit_code: exit::PROPERTY })
     }
 
     pub fn note(&self) -> Option<String> {

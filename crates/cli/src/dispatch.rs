@@ -94,13 +94,12 @@ fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
     let grant = budget.grant("store", plan.store_bytes);
-    let store = match &plan.strategy_parts.cache {
-        None => Chain::new(plan.codec, &model.used_bits(), plan.shard_bits, &grant),
-        Some(spec) => {
-            let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
-            let pins = plan.search != Order::Bfs;
-            Chain::with_cache(plan.codec, &model.used_bits(), spec, pins, capacity, &grant)
-        }
+    let row = &plan.strategy_parts.row;
+    let store = if row.holds_all() {
+        Chain::new(plan.codec, &model.used_bits(), plan.shard_bits, &grant)
+    } else {
+        let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
+        Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, &grant)
     };
     store.map_err(|Full| Why::Memory)
 }

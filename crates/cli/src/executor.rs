@@ -3,7 +3,8 @@
 use crate::subject::Content;
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
-use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Step};
+use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Patience, Problem, Step};
+use plimsoll_search::Walk;
 
 /// Memory that compiling takes for each operator or statement, measured.
 const COMPILE_BYTES: u64 = 1200;
@@ -24,21 +25,21 @@ pub enum Executor {
 
 impl Executor {
     /// The interpreter, or a graph, which is its own executor.
-    pub fn interpreted(content: Content) -> Executor {
+    pub fn interpreted(content: Content, patience: Patience) -> Executor {
         match content {
             Content::Graph(graph) => Executor::Graph(Box::new(graph)),
-            Content::System(system) => Executor::Interp(Box::new(Interp::new(system))),
+            Content::System(system) => Executor::Interp(Box::new(Interp::new(system).with_patience(patience))),
         }
     }
 
     /// Native code, as far as it can be made within the budget; else the interpreter does the work and a note says why.
-    pub fn native(content: Content, memory_bytes: u64, notes: &mut Vec<String>) -> Executor {
+    pub fn native(content: Content, memory_bytes: u64, patience: Patience, notes: &mut Vec<String>) -> Executor {
         let system = match content {
             Content::Graph(graph) => return Executor::Graph(Box::new(graph)),
             Content::System(system) => system,
         };
         let too_large = too_large_for_native(&system, memory_bytes);
-        let interp = Interp::new(system);
+        let interp = Interp::new(system).with_patience(patience);
         let made = match too_large {
             Some(why) => Err((interp, why)),
             None => Jit::from_interp(interp),
@@ -74,11 +75,11 @@ impl Executor {
     }
 
     /// The positions of a path of the model itself, given those of the path that was found.
-    pub fn concrete(&self, positions: &[u32]) -> Option<Vec<u32>> {
+    pub fn concrete(&self, positions: Vec<u32>) -> Option<Vec<u32>> {
         match self {
-            Executor::OrbitsInterp(orbits) => orbits.concrete(positions),
-            Executor::OrbitsJit(orbits) => orbits.concrete(positions),
-            _ => Some(positions.to_vec()),
+            Executor::OrbitsInterp(orbits) => orbits.concrete(&positions),
+            Executor::OrbitsJit(orbits) => orbits.concrete(&positions),
+            _ => Some(positions),
         }
     }
 
@@ -140,7 +141,25 @@ impl Executor {
             Some(before) => interp.explain(before, step),
             None => interp.explain_initial(step),
         };
-        explanation.map(|explanation| explanation.message)
+        explanation.map(|explanation| match explanation.problem {
+            // The message of an assertion may be nothing but its text.
+            Problem::Assertion if !explanation.message.to_lowercase().contains("assertion") => {
+                format!("assertion failed: {}", explanation.message)
+            }
+            _ => explanation.message,
+        })
+    }
+}
+
+impl Executor {
+    /// What goes wrong in the last step of a path, if it can be followed and something does.
+    pub fn problem_at_end(&self, positions: &[u32]) -> Option<String> {
+        let (last, before) = positions.split_last()?;
+        let mut walk = Walk::new(self.reference());
+        before.iter().try_for_each(|&position| walk.take(position).map(|_| ())).ok()?;
+        let state = (!before.is_empty()).then(|| walk.state().to_vec());
+        let step = walk.take(*last).ok()?;
+        if step.is_plain() { None } else { self.explain(state.as_deref(), step) }
     }
 }
 
@@ -165,7 +184,7 @@ mod tests {
         system.commands.push(command.clone());
         let notes_with = |system: &System, memory| {
             let mut notes = Vec::new();
-            let executor = Executor::native(Content::System(system.clone()), memory, &mut notes);
+            let executor = Executor::native(Content::System(system.clone()), memory, Patience::default(), &mut notes);
             assert_eq!(executor.name() == "jit", notes.is_empty());
             notes.len()
         };

@@ -111,7 +111,7 @@ impl Health {
     fn advice(&self, stats: &Stats) -> String {
         let path = stats.depth as u64 + 1;
         let depth_first = stats.levels == 0;
-        let rule = self.strategy.cache.as_ref().and_then(|spec| spec.alone());
+        let rule = self.strategy.row.alone();
         let mut advice = if depth_first && path * 2 > stats.capacity {
             let capacity = show_count(stats.capacity);
             format!(
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn health(strategy: &str) -> Health {
-        Health::new(&Strategy::parse(Some(strategy), None, None).unwrap())
+        Health::new(&Strategy::parse(Some(strategy), None, None, None).unwrap())
     }
 
     fn stats(states: u64, distinct: u64, levels: u32) -> Stats {

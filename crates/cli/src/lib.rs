@@ -48,17 +48,22 @@
 
 #![forbid(unsafe_code)]
 
+mod apart;
 mod chart;
 mod child;
 mod commands;
 mod cover;
 mod csv;
 mod dispatch;
+mod examples;
 mod executor;
 mod failure;
+mod graph_file;
 mod health;
 mod interrupt;
+mod loading;
 mod machine;
+mod masked;
 mod options;
 mod output;
 mod plan;
@@ -69,6 +74,7 @@ pub mod reference;
 mod report;
 mod room;
 mod size;
+mod stuck;
 mod subject;
 mod svg;
 mod trail;
@@ -82,7 +88,7 @@ pub use plimsoll_search::{
 };
 
 use plan::{Facts, Plan, Wishes};
-use plimsoll_search::Control;
+use plimsoll_search::{Control, PathRoom};
 use size::Size;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -135,6 +141,8 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
     let plan = Plan::resolve(&wishes, &Facts::now(model))?;
     let stop = AtomicBool::new(false);
     let mut watch = |_: &Stats| {};
-    let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, watch: &mut watch };
-    Ok(dispatch::search(model, &plan, &plimsoll_store::Budget::new(plan.pool_bytes), &mut control).outcome)
+    let budget = plimsoll_store::Budget::new(plan.pool_bytes);
+    let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+    let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, room, watch: &mut watch };
+    Ok(dispatch::search(model, &plan, &budget, &mut control).outcome)
 }

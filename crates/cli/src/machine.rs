@@ -1,6 +1,7 @@
 //! What the operating system says about memory: this machine's, this group's and this process's.
 
 use crate::size::Size;
+use plimsoll_store::meter;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 const SHARE_OF_AVAILABLE: (u64, u64) = (3, 4);
 /// A group at its limit is killed, and the kernel charges page tables to it, so a little is left.
 const SHARE_OF_GROUP: (u64, u64) = (15, 16);
+/// Part of what may still be mapped (`ulimit -v`, `ulimit -d`): tables reserve more than they use, code and stacks come on top.
+const SHARE_OF_ADDRESSES: u64 = 2;
 /// Assumed where the system does not tell.
 const UNKNOWN_MACHINE: u64 = 1 << 30;
 
@@ -18,8 +21,18 @@ pub struct Memory {
     pub origin: &'static str,
 }
 
-/// The memory a run may use: what was asked for, or what the machine can spare.
+/// The memory a run may use: what was asked for, or what the machine can spare; never more than can be mapped.
 pub fn memory_budget(asked: Option<Size>) -> Memory {
+    let budget = unlimited_budget(asked);
+    match meter::mappable_bytes().map(|bytes| bytes / SHARE_OF_ADDRESSES) {
+        Some(bytes) if bytes < budget.bytes => {
+            Memory { bytes, origin: "half of the addresses left by ulimit -v or -d" }
+        }
+        _ => budget,
+    }
+}
+
+fn unlimited_budget(asked: Option<Size>) -> Memory {
     let group = group_limit();
     match asked {
         Some(Size::Bytes(bytes)) => Memory { bytes, origin: "as given" },
@@ -41,11 +54,7 @@ pub fn memory_budget(asked: Option<Size>) -> Memory {
 
 /// Resident memory of this process now.
 pub fn resident_bytes() -> u64 {
-    let pages = || -> Option<u64> {
-        let statm = fs::read_to_string("/proc/self/statm").ok()?;
-        statm.split_whitespace().nth(1)?.parse().ok()
-    };
-    pages().unwrap_or(0) * rustix::param::page_size() as u64
+    meter::resident_bytes().unwrap_or(0)
 }
 
 /// The most resident memory that this process ever had.
@@ -74,18 +83,32 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
-/// The smallest memory limit of this process's cgroup (version 2) and the groups around it.
+/// The smallest memory limit of this process's cgroups, of either version, and the groups around them.
 fn group_limit() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    smallest_limit(Path::new("/sys/fs/cgroup"), group)
+    group_limit_in(Path::new("/sys/fs/cgroup"), &fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 
-fn smallest_limit(root: &Path, group: &str) -> Option<u64> {
+/// Each line of `groups` is a number, a list of controllers (none in version 2) and a path.
+fn group_limit_in(root: &Path, groups: &str) -> Option<u64> {
+    let limit = |line: &str| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        match controllers {
+            "" => smallest_limit(root, group, "memory.max"),
+            _ if controllers.split(',').any(|controller| controller == "memory") => {
+                // Without a limit the number is huge, so nothing is to be done about it.
+                smallest_limit(&root.join("memory"), group, "memory.limit_in_bytes")
+            }
+            _ => None,
+        }
+    };
+    groups.lines().filter_map(limit).min()
+}
+
+fn smallest_limit(root: &Path, group: &str, file: &str) -> Option<u64> {
     let mut folder: PathBuf = root.join(group.trim_start_matches('/'));
     let mut least = None::<u64>;
     while folder.starts_with(root) {
-        let limit = fs::read_to_string(folder.join("memory.max")).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let limit = fs::read_to_string(folder.join(file)).ok().and_then(|text| text.trim().parse::<u64>().ok());
         least = least.into_iter().chain(limit).min();
         if !folder.pop() {
             break;
@@ -104,11 +127,18 @@ mod tests {
         let inner = root.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
         fs::write(inner.join("memory.max"), "max\n").unwrap();
-        assert_eq!(smallest_limit(root.path(), "/a/b"), None);
+        assert_eq!(group_limit_in(root.path(), "0::/a/b\n"), None);
         fs::write(root.path().join("a/memory.max"), "1000\n").unwrap();
         fs::write(root.path().join("memory.max"), "2000\n").unwrap();
-        assert_eq!(smallest_limit(root.path(), "/a/b"), Some(1000));
-        assert_eq!(smallest_limit(root.path(), "/"), Some(2000));
+        assert_eq!(group_limit_in(root.path(), "0::/a/b\n"), Some(1000));
+        assert_eq!(group_limit_in(root.path(), "0::/\n"), Some(2000));
+        let first_version = root.path().join("memory/c");
+        fs::create_dir_all(&first_version).unwrap();
+        fs::write(first_version.join("memory.limit_in_bytes"), "700\n").unwrap();
+        assert_eq!(group_limit_in(root.path(), "3:cpu:/x\n2:hugetlb,memory:/c\n0::/\n"), Some(700));
+        // Within a container the path may be that of the host.
+        fs::write(root.path().join("memory/memory.limit_in_bytes"), "800\n").unwrap();
+        assert_eq!(group_limit_in(root.path(), "2:memory:/docker/abc\n"), Some(800));
     }
 
     #[test]

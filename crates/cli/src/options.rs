@@ -1,10 +1,13 @@
 //! What can be asked on the command line. Nothing here decides anything; see [`crate::plan`].
 
 use crate::commands::sweep::Sizes;
-use crate::presets::{CacheSize, parse_redundancy};
+use crate::examples::*;
+use crate::presets::parse_redundancy;
 use crate::size::{Size, parse_bytes, parse_duration};
+use clap::builder::Resettable;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use plimsoll_store::Room;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,9 +22,9 @@ pub struct Options {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
-    #[command(after_help = CHECK_EXAMPLES)]
+    #[command(after_help = "`plimsoll check --help` shows all options and examples.", after_long_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
-    /// Write the reachable graph of a model to a file in the AUT format
+    /// Write the reachable graph of a model to a file, in the AUT format or for Graphviz
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(Box<GenerateOptions>),
     /// Walk through a model, at random or by hand
@@ -42,6 +45,12 @@ pub enum Command {
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,
+    /// Print the manual page, or write those of all commands into a folder
+    #[command(after_help = MAN_EXAMPLES)]
+    Man {
+        /// The folder for the pages; without it, the page of the program goes to standard output
+        folder: Option<PathBuf>,
+    },
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -50,92 +59,30 @@ pub enum Command {
     },
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll check model.dve
-  plimsoll check model.dve --memory 2G --find 'x == 3 && P.critical'
-  plimsoll simulate model.dve --seed 7 --steps 30
-  plimsoll COMMAND --help
-
-Exit codes:
-  0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
-  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
-  2 wrong usage   3 error in the model text   70 internal error";
-
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  plimsoll check model.dve                              deadlocks, errors, assertions
-  plimsoll check model.dve --find 'P0.critical && P1.critical'
-  plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
-  plimsoll check model.dve --memory 1G --disk 20G --time 1h
-  plimsoll check model.dve --json --keep-going --no-deadlock";
-
-const GENERATE_EXAMPLES: &str = "\
-Examples:
-  plimsoll generate model.dve --output model.aut
-  plimsoll generate model.pml --output model.aut --memory 4G";
-
-const SIMULATE_EXAMPLES: &str = "\
-Examples:
-  plimsoll simulate model.dve                           a random walk, different each time
-  plimsoll simulate model.dve --seed 7 --steps 100      the same walk each time
-  plimsoll simulate model.dve --interactive             choose every step yourself";
-
-const REPLAY_EXAMPLES: &str = "\
-Examples:
-  plimsoll check model.dve --trace bad.json
-  plimsoll replay model.dve bad.json
-  plimsoll check model.dve --json > report.json; plimsoll replay model.dve report.json
-  plimsoll replay model.pml model.pml.trail --msc chart.svg";
-
-const INFO_EXAMPLES: &str = "\
-Examples:
-  plimsoll info model.dve
-  plimsoll info model.dve --ir > model.ir; plimsoll check model.ir";
-
-const COMPARE_EXAMPLES: &str = "\
-Examples:
-  plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus
-  plimsoll compare corpus --order both --max-states 1000000 --filter peterson
-  plimsoll compare corpus --executor interp --jobs 4
-  plimsoll compare models --oracle rumur --time 30s     no table: ask Rumur about every Murphi model";
-
-const SWEEP_EXAMPLES: &str = "\
-Examples:
-  plimsoll sweep model.dve --out results                every strategy, 10 % to 100 % of the states, both orders
-  plimsoll sweep corpus --out results --min-states 10000 --max-states 1000000 --jobs 4
-  plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep+cache:LFU --sizes 5,10..50 --orders bfs,dfs
-  Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
-
-const STRATEGIES_EXAMPLES: &str = "\
-Examples:
-  plimsoll strategies
-  plimsoll check model.dve --strategy cover --cache-size 20%
-  plimsoll check model.dve --strategy sleep+cache:LFU --cache-size 600
-  plimsoll check model.dve --cache 'MFU:25%,LRU:75%' --cache-size 64M";
-
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  plimsoll completions bash > plimsoll.bash
-  plimsoll completions zsh > _plimsoll";
-
 /// Which model, and how its text is meant.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Model")]
 pub struct ModelOptions {
-    /// The model file
+    /// The model file; - for standard input, with --language
+    #[arg(help_heading = Resettable::Reset)]
     pub model: PathBuf,
-    /// The language of the model, if its extension does not tell
-    #[arg(long, value_enum)]
+    /// The language, if the extension does not tell
+    #[arg(long, value_enum, value_name = "NAME")]
     pub language: Option<LanguageName>,
-    /// What storing a value that does not fit does [default: wrap]
-    #[arg(long, value_enum)]
-    pub overflow: Option<OverflowName>,
+    /// Merge local steps
+    ///
     /// Merge local steps of a process and reset what it does not need any more: fewer states, the same verdict
     /// [default: on when a Promela model is checked, else off]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "WHEN")]
     pub merge: Option<SwitchName>,
-    /// Leave out the property process of a model with an LTL property, instead of refusing the model
-    #[arg(long)]
+    /// What storing a value that does not fit does [default: wrap]
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub overflow: Option<OverflowName>,
+    /// Which states are deadlocked [default: stuttering in Murphi, else stuck]
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub deadlock: Option<DeadlockName>,
+    /// Leave out the LTL property of a model (DVE, Promela), instead of refusing the model
+    #[arg(long, hide_short_help = true)]
     pub ignore_property: bool,
     /// Promela: define a macro (repeatable)
     #[arg(short = 'D', long = "define", value_name = "NAME[=TEXT]")]
@@ -143,18 +90,15 @@ pub struct ModelOptions {
     /// Murphi: give a constant another value (repeatable)
     #[arg(long = "const", value_name = "NAME=VALUE", value_parser = parse_constant)]
     pub constant: Vec<(String, i64)>,
+    /// Murphi: visit one state of each orbit of the model's scalarsets [default: off]
+    #[arg(long, value_enum, default_value_t, hide_short_help = true, hide_default_value = true)]
+    pub symmetry: SymmetryName,
     /// Murphi: whose meaning counts where the tools differ [default: cmurphi]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, hide_short_help = true)]
     pub dialect: Option<DialectName>,
     /// Murphi: rounds of a `while` loop before it counts as endless
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub loop_limit: Option<u32>,
-    /// Which states are deadlocked [default: stuttering in Murphi, else stuck]
-    #[arg(long, value_enum)]
-    pub deadlock: Option<DeadlockName>,
-    /// Murphi: visit one state of each orbit of the model's scalarsets
-    #[arg(long, value_enum, default_value_t)]
-    pub symmetry: SymmetryName,
 }
 
 /// Something that can be turned on and off.
@@ -203,44 +147,60 @@ fn parse_constant(text: &str) -> Result<(String, i64), String> {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "What to look for")]
 pub struct LookFor {
+    /// Search for a state where EXPR is true
+    ///
     /// Search for a state where the expression is true, and for nothing else (repeatable)
     #[arg(long, value_name = "EXPR")]
     pub find: Vec<String>,
+    /// Report states where EXPR is false
+    ///
     /// Report states where the expression is false (repeatable)
     #[arg(long, value_name = "EXPR")]
     pub invariant: Vec<String>,
+    /// Do not report deadlocks
+    ///
     /// Count deadlocks, but do not report them; the same as `--deadlock off`
     #[arg(long)]
     pub no_deadlock: bool,
     /// Count failed assertions and errors in the model, but do not report them
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_errors: bool,
     /// Visit everything and count all violations; the first is reported
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub keep_going: bool,
+    /// One shortest trace for each property and each statement that fails
+    ///
+    /// Report not only the first violation, but one for each property, each assertion and each statement that goes wrong, and
+    /// one deadlock, with a shortest trace each. The model is searched once for each, and steps are not merged
+    #[arg(long, conflicts_with = "unreached", hide_short_help = true)]
+    pub all_violations: bool,
 }
 
 /// When to give up.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Budget")]
 pub struct BudgetOptions {
+    /// Memory for the whole process: 512M, 1.5G, 50%
+    ///
     /// Memory for the whole process: 512M, 1.5G, bytes, or 50% [default: 3/4 of what is available, within the cgroup limit]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
-    /// Disk space for states that wait and for the step log [default: none]
+    /// Disk space for what can wait [default: none]
+    ///
+    /// Disk space for states that wait, for the step log and for the stack [default: none]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub disk: Option<u64>,
     /// Where temporary files go [default: the system's folder for them]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub spill_dir: Option<PathBuf>,
     /// Give up after this time: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time: Option<Duration>,
     /// Give up after this many states
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     pub max_states: Option<u64>,
     /// Visit no state that is more than this many steps away
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub max_depth: Option<u32>,
 }
 
@@ -248,27 +208,33 @@ pub struct BudgetOptions {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchOptions {
+    /// Breadth or depth first
+    ///
     /// Breadth first (shortest traces) or depth first [default: bfs; dfs for caches and sleep sets]
     #[arg(long, value_enum)]
     pub order: Option<Order>,
+    /// What to do where memory is short: see `plimsoll strategies`
+    ///
     /// What is remembered and what is left out: full, cache:LRU, cover, sleep, sleep+cache:RND, ... (see `strategies`)
     #[arg(long, value_name = "NAME")]
     pub strategy: Option<String>,
     /// Forget states when the memory for them is full: a rule, or a chain of them with shares (MFU:25%,LRU:75%)
-    #[arg(long, value_name = "RULES")]
+    #[arg(long, value_name = "RULES", hide_short_help = true)]
     pub cache: Option<String>,
-    /// How much a cache holds: states (600), bytes (64M) or a share of the budget (20%) [default: what fits]
-    #[arg(long, value_name = "SIZE")]
-    pub cache_size: Option<CacheSize>,
+    /// How much a cache holds: states (600), bytes (64M) or a share of the memory for states (20%) [default: what fits]
+    #[arg(long, value_name = "SIZE", hide_short_help = true)]
+    pub cache_size: Option<Room>,
     /// Give up when states are visited more often than this on average [default: 6x if the search need not end]
-    #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy)]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy, hide_short_help = true)]
     pub redundancy_limit: Option<u64>,
     /// How visited states are held
-    #[arg(long, value_enum, default_value_t = StoreName::Auto)]
+    #[arg(long, value_enum, default_value_t = StoreName::Auto, hide_short_help = true)]
     pub store: StoreName,
     /// How successors are computed: native code, or the interpreter
-    #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]
+    #[arg(long, value_enum, default_value_t = ExecutorName::Jit, hide_short_help = true)]
     pub executor: ExecutorName,
+    /// Threads of a breadth-first search
+    ///
     /// Search breadth first with so many threads; the report is the same [default: one for each processor, up to 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub workers: Option<u64>,
@@ -285,7 +251,7 @@ pub struct OutputOptions {
     #[arg(long, short)]
     pub quiet: bool,
     /// Colours: on terminals, always or never
-    #[arg(long, value_enum, default_value_t = ColorName::Auto)]
+    #[arg(long, value_enum, default_value_t = ColorName::Auto, hide_short_help = true)]
     pub color: ColorName,
     /// Print every step of a long trace
     #[arg(long)]
@@ -295,8 +261,6 @@ pub struct OutputOptions {
 #[derive(Debug, Args)]
 pub struct CheckOptions {
     #[command(flatten)]
-    pub model: ModelOptions,
-    #[command(flatten)]
     pub look_for: LookFor,
     #[command(flatten)]
     pub budget: BudgetOptions,
@@ -304,21 +268,29 @@ pub struct CheckOptions {
     pub search: SearchOptions,
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Write the trace of a violation to this file, for `replay`, or as FILE.trail for SPIN
+    /// Write the trace to a file, for `replay`
+    ///
+    /// Write the trace of a violation to this file, for `replay`, or as FILE.trail for SPIN; - for standard output, and the
+    /// report goes to standard error
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
     /// List the statements (or transitions, or rules) that were never taken
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", hide_short_help = true)]
     pub unreached: bool,
     #[command(flatten)]
     pub draw: DrawOptions,
+    #[command(flatten)]
+    pub model: ModelOptions,
 }
 
 /// Other forms of a trace.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct DrawOptions {
-    /// Draw the trace as a message sequence chart: FILE.svg, any other name for text, - for standard output
+    /// Draw the trace as a message sequence chart
+    ///
+    /// Draw the trace as a message sequence chart: FILE.svg, any other name for text, - for standard output. Of a long one
+    /// the middle is left out
     #[arg(long, value_name = "FILE")]
     pub msc: Option<PathBuf>,
 }
@@ -327,9 +299,12 @@ pub struct DrawOptions {
 pub struct GenerateOptions {
     #[command(flatten)]
     pub model: ModelOptions,
-    /// The file to write
+    /// The file to write: FILE.dot for Graphviz, any other name for the AUT format, - for standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+    /// If the search does not end, leave what was found as FILE.partial, which `check` refuses
+    #[arg(long)]
+    pub partial: bool,
     /// Memory for the whole process
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
@@ -348,6 +323,9 @@ pub struct SimulateOptions {
     /// Choose every step yourself
     #[arg(long, short)]
     pub interactive: bool,
+    /// Tell where the expression is false (repeatable); what the model itself claims is watched anyway
+    #[arg(long, value_name = "EXPR")]
+    pub invariant: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -543,11 +521,19 @@ impl ColorName {
     /// Is output to this stream to be coloured?
     pub fn wanted(self, stream: &impl std::io::IsTerminal) -> bool {
         match self {
-            ColorName::Auto => stream.is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            ColorName::Auto => stream.is_terminal() && !is_plain(),
             ColorName::Always => true,
             ColorName::Never => false,
         }
     }
+}
+
+/// Does the terminal, or the person before it, want nothing but text?
+pub fn is_plain() -> bool {
+    let is = |name: &str, wanted: &dyn Fn(&std::ffi::OsStr) -> bool| {
+        std::env::var_os(name).is_some_and(|text| wanted(&text))
+    };
+    is("NO_COLOR", &|text| !text.is_empty()) || is("TERM", &|text| text == "dumb")
 }
 
 #[cfg(test)]
@@ -563,10 +549,22 @@ mod tests {
     #[test]
     fn every_command_shows_examples_and_every_option_says_what_it_does() {
         for command in Options::command().get_subcommands() {
-            let examples = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
+            let examples = command.get_after_long_help().or(command.get_after_help());
+            let examples = examples.map(|text| text.to_string()).unwrap_or_default();
             assert!(examples.contains(&format!("plimsoll {}", command.get_name())), "{}", command.get_name());
             assert!(command.get_arguments().all(|option| option.get_help().is_some()), "{}", command.get_name());
         }
+    }
+
+    #[test]
+    fn the_short_help_fits_a_screen() {
+        let mut program = Options::command().term_width(80);
+        program.build();
+        let help = program.find_subcommand_mut("check").unwrap().render_help().to_string();
+        assert!(help.lines().count() <= 45 && help.lines().all(|line| line.len() <= 80), "{help}");
+        let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}"));
+        let order = ["<MODEL>  The model", "--find", "--memory", "--language <NAME>"].map(at);
+        assert!(order.is_sorted(), "what is used most comes first: {help}");
     }
 
     #[test]

@@ -7,22 +7,24 @@
 
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
-use crate::presets::{CACHE_SIZE_FORMS, CacheSize, DEFAULT_REDUNDANCY_PERCENT, Strategy};
+use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
 use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec};
+use plimsoll_store::{Budget, Chain, Codec, Room};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
-/// Shards of an exact store, as a power of two: many more than there are workers, and few enough for each to have runs of
-/// keys in every block.
-const SHARD_BITS: u32 = 6;
+/// There are so many times as many shards as workers, as a power of two: enough for a fair share of each, and few enough
+/// for long runs of keys.
+const MORE_SHARDS_BITS: u32 = 2;
+/// And never more than this.
+const MOST_SHARD_BITS: u32 = 8;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator.
 const HEADROOM_BYTES: u64 = 1 << 20;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
@@ -59,7 +61,7 @@ pub struct Wishes {
     pub store: StoreName,
     pub strategy: Option<String>,
     pub cache: Option<String>,
-    pub cache_size: Option<CacheSize>,
+    pub cache_size: Option<Room>,
     pub redundancy_percent: Option<u64>,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
@@ -71,6 +73,8 @@ pub struct Facts {
     /// The bits of each word that states use.
     pub used_bits: Vec<u32>,
     pub most_successors: u64,
+    /// What a worker may take to follow atomic chains.
+    pub scratch_bytes: u64,
     /// Resident memory of the process, model and native code included.
     pub resident_bytes: u64,
 }
@@ -146,6 +150,7 @@ impl Facts {
         Facts {
             used_bits: model.used_bits(),
             most_successors: model.most_successors() as u64,
+            scratch_bytes: model.scratch_bytes() as u64,
             resident_bytes: machine::resident_bytes(),
         }
     }
@@ -157,7 +162,8 @@ impl Facts {
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
     fn block(&self) -> u64 {
-        self.most_successors.saturating_mul(BLOCK_STATES).max(Crew::BLOCK_SUCCESSORS as u64)
+        let block = self.crew_of(1).block_successors as u64;
+        self.most_successors.saturating_mul(BLOCK_STATES.min(block)).max(block)
     }
 
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
@@ -176,17 +182,26 @@ impl Facts {
         let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
         let successors = if crew.workers == 1 { self.block() } else { self.block().max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
-        buffers.saturating_add(self.worker_bytes().saturating_mul(crew.workers as u64))
+        let worker = self.worker_bytes().saturating_add(self.scratch_bytes);
+        buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
+    }
+
+    fn crew_of(&self, workers: usize) -> Crew {
+        Crew::for_width(workers, self.used_bits.len())
     }
 
     /// How many workers can be afforded.
     fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
         if order != Order::Bfs {
-            return Crew::of(1);
+            return self.crew_of(1);
         }
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        (2..=wanted).rev().map(Crew::of).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(Crew::of(1))
+        (2..=wanted)
+            .rev()
+            .map(|workers| self.crew_of(workers))
+            .find(|crew| self.buffer_bytes(crew) <= spare)
+            .unwrap_or(self.crew_of(1))
     }
 
     /// Bytes without which a stack cannot work.
@@ -205,12 +220,12 @@ impl Plan {
     /// Divides the budget, or says how much is needed at least.
     pub fn resolve(wishes: &Wishes, facts: &Facts) -> Result<Plan, PlanError> {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
-        let strategy = Strategy::parse(wishes.strategy.as_deref(), wishes.cache.as_deref(), wishes.order)
-            .map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, strategy.cache.is_some(), facts)?;
+        let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
+        let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
+        let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
         let order = strategy.order;
         let fixed =
-            facts.resident_bytes.saturating_add(facts.buffer_bytes(&Crew::of(1))).saturating_add(HEADROOM_BYTES);
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1))).saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -241,13 +256,13 @@ impl Plan {
             redundancy_percent: wishes.redundancy_percent,
             workers: crew.workers,
             crew,
-            shard_bits: if order == Order::Bfs { SHARD_BITS } else { 0 },
+            shard_bits: shard_bits(crew.workers),
             codec,
             search: order,
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
-        plan.size_cache(wishes, facts)?;
+        plan.size_cache(facts)?;
         Ok(plan)
     }
 
@@ -277,28 +292,21 @@ impl Plan {
 
 impl Plan {
     /// How many states a cache holds, and in how many bytes.
-    fn size_cache(&mut self, wishes: &Wishes, facts: &Facts) -> Result<(), PlanError> {
-        let strategy = &self.strategy_parts;
+    fn size_cache(&mut self, facts: &Facts) -> Result<(), PlanError> {
+        let strategy = &mut self.strategy_parts;
         if !strategy.ends() {
             self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
         }
-        let Some(spec) = &strategy.cache else {
-            if wishes.cache_size.is_some() {
-                let message = "--cache-size needs a cache: --cache LRU, or --strategy cover, sleep+cache:LFU, ...";
-                return Err(PlanError::Strategy(message.into()));
-            }
+        if strategy.row.holds_all() {
             return Ok(());
-        };
+        }
         // Without disk the stack or the frontier is in memory too.
         let most =
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
-        let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, spec, self.search != Order::Bfs) as u64;
-        let states = match wishes.cache_size {
-            None => most / per_state,
-            Some(CacheSize::States(states)) => states,
-            Some(CacheSize::Bytes(bytes)) => bytes / per_state,
-            Some(CacheSize::Percent(percent)) => (self.pool_bytes as f64 * percent / 100.0) as u64 / per_state,
-        };
+        let pins = self.search != Order::Bfs;
+        let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        let rooms = strategy.row.states(most / per_state, per_state);
+        let states = rooms.iter().fold(0, |sum: u64, room| sum.saturating_add(*room));
         let bytes = states.saturating_mul(per_state);
         if states == 0 || bytes > most {
             let (bytes, most) = (show_bytes(bytes.max(per_state)), show_bytes(most));
@@ -306,6 +314,7 @@ impl Plan {
                 "a cache of {states} states needs {bytes}, and there is room for {most}: {CACHE_SIZE_FORMS}, --memory gives more"
             )));
         }
+        strategy.row = strategy.row.with_states(&rooms);
         self.cache_states = states;
         if self.codec != Codec::Tree {
             self.store_bytes = bytes.saturating_add(CACHE_ROUNDING_BYTES).min(self.store_bytes);
@@ -331,13 +340,17 @@ fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, P
     }
 }
 
+/// The shards of an exact store, as a power of two. They show in times only.
+fn shard_bits(workers: usize) -> u32 {
+    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + MORE_SHARDS_BITS).min(MOST_SHARD_BITS) }
+}
+
 /// What the structures need before the first state can be expanded, and a little more.
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
     let trial = Budget::new(1 << 30);
     let wanted = usize::try_from(facts.block()).unwrap_or(usize::MAX);
-    let shard_bits = if order == Order::Bfs { SHARD_BITS } else { 0 };
-    let store = match Chain::new(codec, &facts.used_bits, shard_bits, &trial.grant("trial", 1 << 30)) {
+    let store = match Chain::new(codec, &facts.used_bits, shard_bits(1), &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
         Err(_) => 1 << 30,
     };
@@ -353,7 +366,7 @@ mod tests {
     use super::*;
 
     fn facts() -> Facts {
-        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, resident_bytes: 8 << 20 }
+        Facts { used_bits: vec![u32::MAX; 6], most_successors: 20, scratch_bytes: 0, resident_bytes: 8 << 20 }
     }
 
     fn plan(memory: u64, disk_bytes: u64, order: Order) -> Result<Plan, PlanError> {
@@ -390,9 +403,43 @@ mod tests {
     }
 
     #[test]
+    fn depth_first_in_reverse_order_is_planned_like_depth_first() {
+        for strategy in ["cache:LRU", "cover", "sleep+cache:LFU", "cache:KEEP:50%,SC:50%", "full"] {
+            let [dfs, reverse] = [Order::Dfs, Order::DfsReverse].map(|order| {
+                let wishes = Wishes {
+                    memory: Some(Size::Bytes(100 << 20)),
+                    order: Some(order),
+                    strategy: Some(strategy.into()),
+                    ..Wishes::default()
+                };
+                Plan::resolve(&wishes, &facts()).unwrap()
+            });
+            assert_eq!((dfs.cache_states, dfs.store_bytes), (reverse.cache_states, reverse.store_bytes), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn shares_are_of_the_memory_for_states() {
+        let states = |strategy: &str, size: Option<&str>| {
+            let (strategy, cache_size) = (Some(strategy.into()), size.map(|size| size.parse().unwrap()));
+            let memory = Some(Size::Bytes(100 << 20));
+            let wishes = Wishes { memory, strategy, cache_size, ..Wishes::default() };
+            Plan::resolve(&wishes, &facts()).unwrap().cache_states
+        };
+        let all = states("cache:LRU", None);
+        assert_eq!((states("cache:LRU", Some("100%")), states("cache:LRU:100%", None)), (all, all));
+        assert!(states("cache:LRU", Some("20%")).abs_diff(all / 5) <= 1);
+        assert_eq!((states("cache:LRU", Some("600")), states("cache:KEEP:500,SC:100", None)), (600, 600));
+    }
+
+    #[test]
     fn absurd_models_are_refused_not_overflowed() {
-        let facts =
-            Facts { used_bits: vec![u32::MAX; 1 << 20], most_successors: u64::MAX / 4, resident_bytes: 8 << 20 };
+        let facts = Facts {
+            used_bits: vec![u32::MAX; 1 << 20],
+            most_successors: u64::MAX / 4,
+            scratch_bytes: 0,
+            resident_bytes: 8 << 20,
+        };
         let error = Plan::resolve(&Wishes::default(), &facts).unwrap_err();
         assert!(error.to_string().contains("too small for this model"));
     }

@@ -6,11 +6,15 @@ use crate::interrupt;
 use crate::options::{Command, Options};
 use crate::output::{Output, say};
 use clap::{CommandFactory, Parser};
+use plimsoll_lang::Language;
+pub use plimsoll_store::meter::Meter;
+use std::ffi::OsString;
+use std::path::Path;
 
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn run() -> u8 {
     set_panic_hook();
-    let options = match Options::try_parse() {
+    let options = match Options::try_parse_from(arguments()) {
         Ok(options) => options,
         Err(error) => {
             // Help and version come here too; they go to standard output.
@@ -19,7 +23,8 @@ pub fn run() -> u8 {
         }
     };
     let mut out = Output::new();
-    match dispatch(options.command, &mut out) {
+    let done = dispatch(options.command, &mut out);
+    match done.and_then(|code| out.failure().map_or(Ok(code), Err)) {
         Ok(code) => code,
         Err(failure) => {
             say(failure.text());
@@ -28,13 +33,31 @@ pub fn run() -> u8 {
     }
 }
 
+/// The arguments of the process. A model where a command should be is to be checked.
+fn arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let is_command =
+        |name: &str| name == "help" || Options::command().get_subcommands().any(|known| known.get_name() == name);
+    let is_model = |first: &OsString| {
+        let (name, path) = (first.to_string_lossy(), Path::new(first));
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+        !name.starts_with('-') && !is_command(&name) && (path.is_file() || Language::of_extension(extension).is_some())
+    };
+    if arguments.get(1).is_some_and(is_model) {
+        arguments.insert(1, "check".into());
+    }
+    arguments
+}
+
 fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
     match command {
         Command::Check(options) => {
+            interrupt::outlive_limits();
             interrupt::listen();
             commands::check::run(&options, out)
         }
         Command::Generate(options) => {
+            interrupt::outlive_limits();
             interrupt::listen();
             commands::generate::run(&options, out)
         }
@@ -50,6 +73,7 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             commands::sweep::run(&options, out)
         }
         Command::Strategies => Ok(commands::strategies::run(out)),
+        Command::Man { folder } => commands::man::run(folder.as_deref(), out),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Options::command(), "plimsoll", &mut script);

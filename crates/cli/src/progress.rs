@@ -1,7 +1,7 @@
 //! One line on the terminal that says how far the search has come. Silent where there is no terminal.
 
 use crate::health::signs;
-use crate::size::{show_bytes, show_count, show_seconds};
+use crate::size::{show_bytes, show_count};
 use plimsoll_search::Stats;
 use plimsoll_store::Budget;
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +12,26 @@ const BETWEEN_LINES: Duration = Duration::from_millis(200);
 const BEFORE_FIRST: Duration = Duration::from_millis(400);
 const BAR_CELLS: u64 = 20;
 /// Where the terminal does not tell its width.
-const UNKNOWN_COLUMNS: usize = 100;
+const UNKNOWN_COLUMNS: usize = 80;
+
+/// Can a line of the terminal be written again?
+fn can_rewrite() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
+}
+
+/// Says what is done before the search, until something else is said.
+pub fn stage(wanted: bool, what: &str) {
+    if wanted && can_rewrite() {
+        let _ = write!(io::stderr(), "\r\x1b[2K{what} ...\r");
+    }
+}
+
+/// Removes what [`stage`] said.
+pub fn end_stage(wanted: bool) {
+    if wanted && can_rewrite() {
+        let _ = write!(io::stderr(), "\r\x1b[2K");
+    }
+}
 
 /// The line, rewritten in place.
 pub struct Progress {
@@ -28,7 +47,7 @@ pub struct Progress {
 impl Progress {
     pub fn new(wanted: bool, budget: Budget, time_limit: Option<Duration>) -> Progress {
         let now = Instant::now();
-        let shown = wanted && io::stderr().is_terminal();
+        let shown = wanted && can_rewrite();
         Progress { shown, start: now, next: now + BEFORE_FIRST, last: (now, 0), budget, time_limit, dirty: false }
     }
 
@@ -44,10 +63,9 @@ impl Progress {
         self.next = now + BETWEEN_LINES;
         let rate = stats.states.saturating_sub(self.last.1) as f64 / (now - self.last.0).as_secs_f64().max(1e-3);
         self.last = (now, stats.states);
-        let line = self.line(stats, rate as u64, now - self.start);
         let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
         let columns = if columns == 0 { UNKNOWN_COLUMNS } else { columns.max(20).into() };
-        let line: String = line.chars().take(columns - 1).collect();
+        let line = self.line(stats, rate as u64, now - self.start, columns - 1);
         let _ = write!(io::stderr(), "\r\x1b[2K{line}");
         self.dirty = true;
     }
@@ -59,23 +77,71 @@ impl Progress {
         }
     }
 
-    fn line(&self, stats: &Stats, rate: u64, elapsed: Duration) -> String {
+    /// What matters most comes first; what does not fit is left out, part by part.
+    fn line(&self, stats: &Stats, rate: u64, elapsed: Duration, columns: usize) -> String {
         let (used, total) = (self.budget.used_bytes(), self.budget.total_bytes().max(1));
         let cells = (used * BAR_CELLS).div_ceil(total).min(BAR_CELLS) as usize;
-        let bar = format!("{}{}", "#".repeat(cells), ".".repeat(BAR_CELLS as usize - cells));
         let place = if stats.levels > 0 { format!("level {}", stats.levels) } else { format!("depth {}", stats.depth) };
-        let left = match self.time_limit {
-            Some(limit) => format!(", {} left", show_seconds(limit.saturating_sub(elapsed).as_secs_f64())),
-            None => String::new(),
+        let time = match self.time_limit {
+            Some(limit) => format!("{} of {}", clock(elapsed), clock(limit)),
+            None => clock(elapsed),
         };
-        format!(
-            "{} states, {}/s, {} waiting, {place}{} [{bar}] {} of {}{left}",
-            show_count(stats.states),
-            show_count(rate),
-            show_count(stats.frontier),
+        let parts = [
+            format!("{} states", show_count(stats.states)),
+            format!(" {}% of {}", used.saturating_mul(100) / total, show_bytes(total)),
+            format!(" {time}"),
+            format!(" {}/s", short(rate)),
+            format!(" {} waiting", short(stats.frontier)),
+            format!(" {place}"),
             signs(stats),
-            show_bytes(used),
-            show_bytes(total),
-        )
+            format!(" [{}{}]", "#".repeat(cells), ".".repeat(BAR_CELLS as usize - cells)),
+        ];
+        let mut line = String::new();
+        for part in parts {
+            if line.chars().count() + part.chars().count() <= columns {
+                line.push_str(&part);
+            }
+        }
+        line
+    }
+}
+
+/// A count in few letters.
+fn short(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..10_000_000 => format!("{}k", count / 1_000),
+        10_000_000..10_000_000_000 => format!("{}M", count / 1_000_000),
+        _ => format!("{}G", count / 1_000_000_000),
+    }
+}
+
+/// A time as clocks show it.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..3_600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_fits_eighty_columns() {
+        let limit = Some(Duration::from_secs(100 * 3_600));
+        let progress = Progress::new(false, Budget::new(700 << 30), limit);
+        let stats = Stats { states: 99_999_999_999, frontier: 9_999_999_999, levels: 1_234_567, ..Stats::default() };
+        let elapsed = Duration::from_secs(99 * 3_600 + 61);
+        let line = progress.line(&stats, 123_456_789, elapsed, 79);
+        for part in ["99,999,999,999 states", "0% of 700 GiB", "99:01:01 of 100:00:00", "123M/s", "9999M waiting"] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        assert!(line.len() <= 79, "{line}");
+        let narrow = progress.line(&stats, 0, elapsed, 40);
+        assert!(narrow.starts_with("99,999,999,999 states 0% of") && narrow.len() <= 40, "{narrow}");
+        assert!(progress.line(&Stats::default(), 5, Duration::ZERO, 150).ends_with(']'));
     }
 }

@@ -1,9 +1,9 @@
 //! Sizes and durations as people write them, and back.
 
+use plimsoll_store::budget::UNITS;
+pub use plimsoll_store::budget::parse_bytes;
 use std::str::FromStr;
 use std::time::Duration;
-
-const UNITS: [(&str, u64); 5] = [("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
 
 /// An amount of memory: bytes, or a share of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,21 +24,6 @@ impl FromStr for Size {
             None => parse_bytes(text).map(Size::Bytes),
         }
     }
-}
-
-/// Reads `512M`, `1.5G`, `64KiB`, `1000`; units are powers of 1024.
-pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let explain = || "expected a size such as 512M, 1.5G or a number of bytes".to_string();
-    let upper = text.trim().to_ascii_uppercase();
-    let digits = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
-    let (number, unit) = upper.split_at(digits);
-    let unit = unit.trim().trim_end_matches('B').trim_end_matches('I');
-    let scale = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(explain)?.1;
-    if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(scale).ok_or_else(|| "more bytes than there can be".to_string());
-    }
-    let value = number.parse::<f64>().map_err(|_| explain())? * scale as f64;
-    if value < u64::MAX as f64 { Ok(value as u64) } else { Err("more bytes than there can be".into()) }
 }
 
 /// Reads `90s`, `10m`, `1h`, `1h30m`, `500ms` or a number of seconds.

@@ -2,14 +2,19 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
-use crate::options::{DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName, SwitchName};
+use crate::options::{
+    DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName, SwitchName, SymmetryName,
+};
+use crate::output::is_standard;
 use plimsoll_ir::passes::{optimise, reduce};
 use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, verify};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
-use plimsoll_search::trace::follow;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A model as loaded.
 pub struct Subject {
@@ -53,11 +58,52 @@ impl Content {
             content => content,
         }
     }
+
+    /// The system, unless it is a graph.
+    pub fn system(&self) -> Option<&System> {
+        match self {
+            Content::System(system) => Some(system),
+            Content::Graph(_) => None,
+        }
+    }
 }
 
 /// Are steps to be merged, where a command does so or not unless told?
 pub fn merges(options: &ModelOptions, unless_told: bool) -> bool {
     options.merge.map_or(unless_told, |merge| merge == SwitchName::On)
+}
+
+/// What is read instead of a file: all of standard input, once.
+static STANDARD_INPUT: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// All that standard input has.
+pub fn standard_input() -> Result<&'static [u8], Failure> {
+    if STANDARD_INPUT.get().is_none() {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|error| Failure::usage(format!("standard input: cannot be read: {error}")))?;
+        let _ = STANDARD_INPUT.set(bytes);
+    }
+    Ok(STANDARD_INPUT.get().expect("it was just read"))
+}
+
+/// A number by which the text of a model is known again (FNV-1a; Fowler, Noll and Vo).
+pub fn fingerprint(path: &Path) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
+    let mut file: Box<dyn BufRead> = match is_standard(path) {
+        true => Box::new(standard_input()?),
+        false => Box::new(BufReader::new(File::open(path).map_err(failed)?)),
+    };
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    loop {
+        let bytes = file.fill_buf().map_err(failed)?;
+        if bytes.is_empty() {
+            return Ok(format!("{sum:016x}"));
+        }
+        sum = bytes.iter().fold(sum, |sum, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
+        let read = bytes.len();
+        file.consume(read);
+    }
 }
 
 /// The extension of the textual intermediate representation.
@@ -72,6 +118,7 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
         None if is_ir => load_ir(&options.model, look_for)?,
         _ => load_language(options, look_for, styled)?,
     };
+    refuse_foreign(options, subject.language)?;
     if let Content::System(system) = &mut subject.content
         && system.name.is_empty()
     {
@@ -81,6 +128,24 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
         set_deadlock(system, options.deadlock)?;
     }
     Ok(subject)
+}
+
+/// Options that the language of the model knows nothing of would be ignored silently: better to say so.
+fn refuse_foreign(options: &ModelOptions, language: &'static str) -> Result<(), Failure> {
+    let [promela, murphi] = [Language::Promela, Language::Murphi].map(Language::name);
+    let given = [
+        (!options.define.is_empty(), "-D", promela),
+        (!options.constant.is_empty(), "--const", murphi),
+        (options.dialect.is_some(), "--dialect", murphi),
+        (options.loop_limit.is_some(), "--loop-limit", murphi),
+        (options.symmetry != SymmetryName::Off, "--symmetry", murphi),
+    ];
+    match given.into_iter().find(|&(given, _, of)| given && of != language) {
+        Some((_, option, of)) => {
+            Err(Failure::usage(format!("{option} is for {of} models, and this one is {language}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Gives the system the notion of a deadlock that was asked for.
@@ -104,8 +169,19 @@ pub fn stem(path: &Path) -> String {
 }
 
 fn load_language(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<Subject, Failure> {
-    let loaded = lang::load(&options.model, &front_end_options(options));
+    let given = front_end_options(options);
+    let loaded = match given.language {
+        _ if !is_standard(&options.model) => lang::load(&options.model, &given),
+        Some(language) => lang::load_bytes("standard input", standard_input()?.to_vec(), language, &given),
+        None => return Err(Failure::usage("the model on standard input has no extension: name its --language")),
+    };
     let loaded = loaded.map_err(|error| Failure::of_load(&error, styled))?;
+    let mut asked = look_for.find.iter().chain(&look_for.invariant);
+    if let Some(text) = asked.find(|text| options.symmetry != SymmetryName::Off && loaded.breaks_symmetry(text)) {
+        return Err(Failure::usage(format!(
+            "`{text}` names one of several values that are alike: not with --symmetry"
+        )));
+    }
     of_loaded(loaded, look_for, styled)
 }
 
@@ -116,9 +192,7 @@ pub fn refined(
     positions: &[u32],
     look_for: &LookFor,
 ) -> Result<Option<Subject>, Failure> {
-    let Ok(path) = follow(executor.reference(), positions) else { return Ok(None) };
-    let before = path.len().checked_sub(2).map(|before| path[before].state.as_slice());
-    match path.last().and_then(|last| executor.explain(before, last.step)) {
+    match executor.problem_at_end(positions) {
         Some(message) => larger(promela, &message, look_for),
         None => Ok(None),
     }
@@ -126,11 +200,15 @@ pub fn refined(
 
 /// If `message` says that a process has no place to live, the model with room for it.
 pub fn larger(promela: &Promela, message: &str, look_for: &LookFor) -> Result<Option<Subject>, Failure> {
-    let Some(promela) = promela.refine(message) else { return Ok(None) };
+    promela.refine(message).map(|larger| of_promela(larger, look_for)).transpose()
+}
+
+/// A Promela model that was loaded before, with the processes that it is prepared for now.
+pub fn of_promela(promela: Promela, look_for: &LookFor) -> Result<Subject, Failure> {
     let system = promela.system().map_err(|found| Failure::Model(render_all(&found)))?;
     let model = LoadedModel::System { system, symbols: Symbols::Promela(Box::new(promela)) };
     let source = Source { name: String::new(), text: String::new() };
-    of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false).map(Some)
+    of_loaded(Loaded { source, language: Language::Promela, model, warnings: Vec::new() }, look_for, false)
 }
 
 fn render_all(found: &[lang::Diagnostic]) -> String {
@@ -198,6 +276,7 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
             },
             constants: options.constant.clone(),
             loop_limit: options.loop_limit,
+            expanded: None,
         },
         promela: lang::promela::Options { defines: options.define.clone() },
     }
@@ -206,7 +285,10 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
 /// Reads the textual form of a system.
 fn load_ir(path: &Path, look_for: &LookFor) -> Result<Subject, Failure> {
     let name = path.display();
-    let bytes = std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: cannot be read: {error}")))?;
+    let bytes = match is_standard(path) {
+        true => standard_input()?.to_vec(),
+        false => std::fs::read(path).map_err(|error| Failure::usage(format!("{name}: cannot be read: {error}")))?,
+    };
     let model_error = |message: String| Failure::Model(format!("error: {name}: {message}"));
     let text = String::from_utf8(bytes).map_err(|_| model_error("the file is not text".into()))?;
     let mut system = text::parse(&text).map_err(|error| Failure::Model(format!("error: {name}:{error}")))?;

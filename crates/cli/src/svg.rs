@@ -8,6 +8,8 @@ pub struct Svg {
     width: f64,
     height: f64,
     body: String,
+    /// Words come last and have a white edge, so that no line goes through them.
+    words: String,
 }
 
 /// Where a text stands at its point.
@@ -20,7 +22,7 @@ pub enum Anchor {
 
 impl Svg {
     pub fn new(width: f64, height: f64) -> Svg {
-        Svg { width, height, body: String::new() }
+        Svg { width, height, body: String::new(), words: String::new() }
     }
 
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str) {
@@ -57,16 +59,17 @@ impl Svg {
             Anchor::End => "end",
         };
         let ((x, y), text) = (at, escape(text));
-        let _ = writeln!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
+        let _ = writeln!(self.words, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>");
     }
 
     /// The whole file.
     pub fn finish(self) -> String {
-        let Svg { width, height, body } = self;
+        let Svg { width, height, body, words } = self;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n"
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}\
+             <g paint-order=\"stroke\" stroke=\"white\" stroke-width=\"4\" fill=\"black\">\n{words}</g>\n</svg>\n"
         )
     }
 }

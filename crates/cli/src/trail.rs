@@ -7,12 +7,14 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
+use crate::output::{Output, write_to};
+use crate::report::TraceReport;
 use plimsoll_ir::{Act, Instances, Kind, Slot, System, VarId};
 use plimsoll_lang::promela::{ClaimNumbers, Promela};
 use plimsoll_model::{Step, Successors};
-use plimsoll_search::trace::follow;
+use plimsoll_search::Walk;
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// A trail as it was read.
@@ -42,13 +44,13 @@ pub fn is_trail(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("trail"))
 }
 
-/// Writes the trail of the path at `positions`.
-pub fn write(path: &Path, executor: &Executor, promela: Option<&Promela>, positions: &[u32]) -> Result<(), Failure> {
-    let refuse = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-    let promela = promela.ok_or_else(|| refuse("only Promela models have trails; use another extension".into()))?;
-    let trails = Trails::new(executor, promela.claim_numbers());
-    let trails = trails.ok_or_else(|| refuse("a graph has no trails".into()))?;
-    std::fs::write(path, trails.write(positions)).map_err(|error| refuse(format!("cannot be written: {error}")))
+/// Writes the trail of a trace.
+pub fn write(path: &Path, trace: &TraceReport, promela: Option<&Promela>, out: &mut Output) -> Result<(), Failure> {
+    let refuse = |why: &str| Failure::usage(format!("{}: {why}", path.display()));
+    let promela = promela.ok_or_else(|| refuse("only Promela models have trails; use another extension"))?;
+    let trails = Trails::new(trace.executor(), promela.claim_numbers());
+    let trails = trails.ok_or_else(|| refuse("a graph has no trails"))?;
+    write_to(path, out, |file| trails.write(trace.positions(), file))
 }
 
 impl Trail {
@@ -102,21 +104,25 @@ impl<'a> Trails<'a> {
         Some(Trails { executor, system, numbers, claim, exclusive: system.exclusive.map(slot) })
     }
 
-    /// The trail of the path at `positions`.
-    pub fn write(&self, positions: &[u32]) -> String {
-        let mut out = String::new();
+    /// Writes the trail of the path at `positions`.
+    fn write(&self, positions: &[u32], out: &mut dyn Write) -> io::Result<()> {
         if let Some((claim, _)) = &self.claim {
-            let _ = writeln!(out, "-2:{}:-2", claim.body);
+            writeln!(out, "-2:{}:-2", claim.body)?;
         }
-        let path = follow(self.executor.reference(), positions).unwrap_or_default();
+        let mut walk = Walk::new(self.executor.reference());
         let mut count = 0;
-        for (replayed, &position) in path.iter().zip(positions.iter().skip(1)) {
-            for Taken { line, .. } in self.taken(&replayed.state, position as usize) {
-                count += 1;
-                let _ = writeln!(out, "{count}:{}:{}", line.process, line.statement);
+        for (number, &position) in positions.iter().enumerate() {
+            if number > 0 {
+                for Taken { line, .. } in self.taken(walk.state(), position as usize) {
+                    count += 1;
+                    writeln!(out, "{count}:{}:{}", line.process, line.statement)?;
+                }
+            }
+            if walk.take(position).is_err() {
+                break;
             }
         }
-        out
+        Ok(())
     }
 
     /// The statements on the way to a successor, up to the first that goes wrong.

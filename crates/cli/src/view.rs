@@ -4,18 +4,19 @@ use crate::executor::Executor;
 use plimsoll_ir::Act;
 use plimsoll_model::Step;
 use plimsoll_model::show::{Describe, PropertyText, Show, StepText};
-use plimsoll_search::Replayed;
-use serde::{Deserialize, Serialize};
+use plimsoll_search::Walk;
+use serde::Serialize;
+use std::ops::Range;
 
 /// One value of a state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldValue {
     pub name: String,
     pub value: String,
 }
 
 /// One step of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShownStep {
     /// From 1; steps inside an atomic chain have the number of the chain.
     pub number: u64,
@@ -23,8 +24,10 @@ pub struct ShownStep {
     /// Line of the model text, 0 if unknown.
     pub line: u32,
     pub label: String,
+    /// Its parameters by name, with their values; the label has them too.
+    #[serde(skip)]
+    pub choices: Vec<(String, String)>,
     /// The statements it consists of, if the language tells.
-    #[serde(default)]
     pub acts: Vec<ShownAct>,
     /// What the step changed.
     pub changes: Vec<FieldValue>,
@@ -33,7 +36,7 @@ pub struct ShownStep {
 }
 
 /// A statement of the model that a step carries out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShownAct {
     /// The process of the system, by the name of the field that holds its location.
     pub process: String,
@@ -92,19 +95,41 @@ impl<'a> View<'a> {
         self.field_values(self.describe().fields(state))
     }
 
-    /// The first state in full and every step with what it changes. `positions` is the trace that was replayed.
-    pub fn path(&self, path: &[Replayed], positions: &[u32]) -> (Vec<FieldValue>, Vec<ShownStep>) {
-        let Some(first) = path.first() else { return (Vec::new(), Vec::new()) };
+    /// The first state of a path in full; nothing if the start goes wrong.
+    pub fn first(&self, positions: &[u32]) -> Vec<FieldValue> {
+        let mut walk = Walk::new(self.executor.reference());
+        match positions.first().and_then(|&position| walk.take(position).ok()) {
+            Some(step) if !step.is_fault() => self.state(walk.state()),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Follows a path and hands every step to `each`, but for those with a number in `skip`. Returns the last state. One
+    /// state is held at a time, for paths can be very long.
+    pub fn walk<E>(
+        &self,
+        positions: &[u32],
+        skip: Range<usize>,
+        mut each: impl FnMut(ShownStep) -> Result<(), E>,
+    ) -> Result<Vec<u32>, E> {
+        let mut walk = Walk::new(self.executor.reference());
         let mut steps = Vec::new();
-        if !first.step.is_plain() {
-            steps.push(self.wrong_start(first.step));
+        for (number, &position) in positions.iter().enumerate() {
+            if number > 0 && !skip.contains(&number) {
+                self.add_steps(walk.state(), position as usize, number as u64, &mut steps);
+            }
+            let Ok(step) = walk.take(position) else { break };
+            if number == 0 && !step.is_plain() {
+                steps.push(self.wrong_start(step));
+            }
+            if number + 1 == positions.len() {
+                // What a chain does after something went wrong in it does not matter any more.
+                let wrong = steps.iter().position(|step| step.problem.is_some());
+                steps.truncate(wrong.map_or(steps.len(), |wrong| wrong + 1));
+            }
+            steps.drain(..).try_for_each(&mut each)?;
         }
-        for (number, pair) in path.windows(2).enumerate() {
-            let position = positions[number + 1] as usize;
-            self.add_steps(&pair[0].state, position, number as u64 + 1, &mut steps);
-        }
-        let initial = if first.step.is_fault() { Vec::new() } else { self.state(&first.state) };
-        (initial, steps)
+        Ok(walk.state().to_vec())
     }
 
     /// Appends the step (or the steps of the atomic chain) at `position` among the successors of `before`.
@@ -112,11 +137,12 @@ impl<'a> View<'a> {
         let mut before = before.to_vec();
         let path = self.executor.reference().path(&before, position);
         for (step, after) in path {
-            let StepText { process, label, line, acts } = self.describe().step(step);
+            let StepText { process, label, line, choices, acts } = self.describe().step(step);
             let acts = acts.into_iter().map(|act| self.act(act)).collect();
             let changes = if step.is_fault() { Vec::new() } else { self.describe().changes(&before, &after) };
             let problem = (!step.is_plain()).then(|| self.problem(Some(&before), step));
-            steps.push(ShownStep { number, process, line, label, acts, changes: self.field_values(changes), problem });
+            let changes = self.field_values(changes);
+            steps.push(ShownStep { number, process, line, label, choices, acts, changes, problem });
             if !step.is_fault() {
                 before = after;
             }
@@ -131,9 +157,9 @@ impl<'a> View<'a> {
     }
 
     fn wrong_start(&self, step: Step) -> ShownStep {
-        let StepText { process, label, line, .. } = self.describe().start(step);
+        let StepText { process, label, line, choices, .. } = self.describe().start(step);
         let problem = Some(self.problem(None, step));
-        ShownStep { number: 0, process, line, label, acts: Vec::new(), changes: Vec::new(), problem }
+        ShownStep { number: 0, process, line, label, choices, acts: Vec::new(), changes: Vec::new(), problem }
     }
 
     fn problem(&self, before: Option<&[u32]>, step: Step) -> String {

@@ -29,6 +29,50 @@ fn no_search_takes_more_memory_than_it_was_given() {
     // What waits goes to disk, so the memory that is left goes further.
     within("sliding_window_large", 56, &["--disk", "1G"]);
     assert!(unfinished > 15, "the models are too small for this test: {unfinished}");
+    for (name, text, code, reason) in one_step() {
+        within_64(&name, &text, code, reason);
+    }
+}
+
+/// Models whose text, start or single steps need much: name, text, exit code, beginning of the reason.
+fn one_step() -> Vec<(String, String, i32, &'static str)> {
+    let doubling = |level: &dyn Fn(usize) -> String| (0..30).map(level).collect::<String>();
+    let inlines = doubling(&|k| format!("inline f{k}() {{ f{n}(); f{n}() }}\n", n = k + 1));
+    let macros = doubling(&|k| format!("#define A{k} A{n} A{n}\n", n = k + 1));
+    let edges: String = (0..500_000).map(|edge| format!("(0, \"label {edge}\", 0)\n")).collect();
+    let rules: String =
+        (0..50_000).map(|k| format!("rule x = {} ==> begin x := {}; end;\n", k % 100, k % 97)).collect();
+    let starts = "type R: 0..5000; var i: R; j: R; ruleset a: R; b: R do startstate begin i := a; j := b; end; end;
+        rule i < 1 ==> begin i := 1; end;";
+    let branching = |limit| {
+        format!(
+            "int x; init {{ atomic {{ do :: x < {limit} -> x++ :: x < {limit} -> x = x + 2 :: else -> break od }} }}"
+        )
+    };
+    let memory = "memory: the budget is used up";
+    [
+        ("inlines.pml", format!("{inlines}inline f30() {{ skip }} init {{ f0() }}"), 20, memory),
+        ("macros.pml", format!("{macros}#define A30 skip;\ninit {{ A0 }}"), 20, memory),
+        ("labels.aut", format!("des (0, 500000, 1)\n{edges}"), 20, memory),
+        ("rules.m", format!("var x: 0..99; startstate x := 0; end;\n{rules}"), 20, memory),
+        ("starts.m", starts.into(), 20, memory),
+        ("branching.pml", branching(36), 0, "every"),
+        ("branching-wide.pml", branching(100_000_000), 20, memory),
+    ]
+    .map(|(name, text, code, reason)| (name.to_string(), text, code, reason))
+    .to_vec()
+}
+
+/// Checks a model with 64 MiB.
+fn within_64(name: &str, text: &str, expected: i32, reason: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let (code, report) = report(&[path.to_str().unwrap(), "--memory", "64M"]);
+    let peak = peak_of_children();
+    assert!(peak <= 64 << 20, "{name}: {peak} bytes of 64 MiB");
+    assert_eq!(code, expected, "{name}: {report}");
+    assert!(report["reason"].as_str().unwrap().starts_with(reason), "{name}: {}", report["reason"]);
 }
 
 /// Runs a check and returns whether memory ran out.

@@ -6,8 +6,10 @@
 use plimsoll_ir::passes::optimise;
 use plimsoll_lang::{LoadedModel, Options, load};
 use plimsoll_model::{Around, Jit, Model};
-use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs};
-use plimsoll_store::{Block, Budget, Chain, Codec, Grant, Queue, Rule, Scratch, Spec, Stack, StepLog};
+use plimsoll_search::{
+    Ask, Control, Crew, Limits, Outcome, PathRoom, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs,
+};
+use plimsoll_store::{Block, Budget, Buffers, Chain, Codec, Grant, Queue, Row, Rule, Stack, StepLog};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -33,18 +35,18 @@ struct Recorder<'a> {
 
 struct Visited {
     set: Chain,
-    scratch: Scratch,
+    buffers: Buffers,
     fresh: Vec<u32>,
 }
 
 impl Visited {
     fn new(width: usize) -> Visited {
         let set = Chain::new(Codec::Tree, &vec![u32::MAX; width], 0, &grant()).unwrap();
-        Visited { set, scratch: Scratch::default(), fresh: Vec::new() }
+        Visited { set, buffers: Buffers::default(), fresh: Vec::new() }
     }
 
     fn add(&mut self, state: &[u32]) {
-        self.set.insert(Block::of(state, &[0, 1]), &mut self.scratch, &mut self.fresh).unwrap();
+        self.set.insert(Block::of(state, &[0, 1]), &mut self.buffers, &mut self.fresh).unwrap();
     }
 
     fn len(&self) -> u64 {
@@ -81,7 +83,8 @@ fn search(model: &Jit, way: Way, store: &mut Chain, truth: Option<&Mutex<Visited
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let limits = Limits { redundancy_percent: Some(PATIENCE_PERCENT), states: Some(most), ..Limits::default() };
-    let mut control = Control { ask, limits, stop: &stop, watch: &mut watch };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask, limits, stop: &stop, room, watch: &mut watch };
     let grant = grant();
     let outcome = match way {
         Way::BreadthFirst => {
@@ -125,8 +128,8 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
         compare(format!("{way:?}"), search(model, way, &mut exact(), Some(&truth), u64::MAX));
     }
     for rule in Rule::ALL {
-        let (plain, cover) = (Spec::single(rule), Spec::cover(rule));
-        for (way, spec) in [
+        let (plain, cover) = (Row::single(rule), Row::cover(rule));
+        for (way, row) in [
             (Way::BreadthFirst, &plain),
             (Way::BreadthFirst, &cover),
             (Way::DepthFirst, &plain),
@@ -134,9 +137,9 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
         ] {
             for capacity in [states / 10 + 1, states / 2 + 1, states] {
                 let codec = if capacity % 2 == 0 { Codec::Tree } else { Codec::Plain };
-                let pins = way != Way::BreadthFirst || spec.cover;
-                let store = Chain::with_cache(codec, &model.used_bits(), spec, pins, capacity as usize, &grant());
-                let what = format!("{way:?} {spec} of {capacity} for {states}");
+                let pins = way != Way::BreadthFirst || row.holds_ancestors();
+                let store = Chain::with_row(codec, &model.used_bits(), row, pins, capacity as usize, &grant());
+                let what = format!("{way:?} {row} of {capacity} for {states}");
                 compare(what, search(model, way, &mut store.unwrap(), Some(&truth), u64::MAX));
             }
         }

@@ -43,7 +43,7 @@ fn compare(model: &str, truth: &Value, options: &[&str]) -> bool {
 #[test]
 fn small_models_are_visited_completely() {
     let folder = root().join("models/dve");
-    let mut finished = [0; 2];
+    let (mut finished, mut kept) = ([0; 2], 0);
     let mut models = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path().display().to_string();
@@ -53,7 +53,7 @@ fn small_models_are_visited_completely() {
         }
         models += 1;
         let states = number(&truth, "states");
-        for strategy in ["sleep", "cover", "cache:SC", "cache:MFU:25%,LRU:75%"] {
+        for strategy in ["sleep", "cover", "cache:SC", "cache:MFU:25%,LRU:75%", "cache:KEEP,SC"] {
             assert!(compare(&path, &truth, &["--strategy", strategy]), "{path} {strategy} has room for all");
         }
         let (half, most) = ((states / 2 + 1).to_string(), (states * 9 / 10 + 1).to_string());
@@ -67,8 +67,13 @@ fn small_models_are_visited_completely() {
             let options = ["--strategy", rule, "--order", "bfs", "--cache-size", &most, "--store", "tree"];
             compare(&path, &truth, &options);
         }
+        for size in [&half, &most] {
+            let options = ["--strategy", "cache:KEEP:50%,SC:50%", "--order", "bfs", "--cache-size", size];
+            kept += compare(&path, &truth, &options) as u32;
+        }
     }
     assert!(models > 12 && finished[0] > 10 && finished[1] > 30, "{models} models, {finished:?} runs finished");
+    assert!(kept > 10, "{kept} runs that keep the first states finished");
 }
 
 #[test]
@@ -83,6 +88,11 @@ fn strategies_that_cannot_be_are_refused_with_what_can() {
         (&["--cache-size", "few"], "states (600), bytes (64M)"),
         (&["--cache", "LRU", "--redundancy-limit", "0.5"], "6x"),
         (&["--strategy", "best"], "cache:LRU"),
+        (&["--strategy", ""], "cache:LRU"),
+        (&["--strategy", "sleepcache:LRU"], "sleep+cache:RND"),
+        (&["--strategy", "sleep++full"], "sleep+cache:RND"),
+        (&["--strategy", "full", "--cache", "LRU"], "holds every state"),
+        (&["--strategy", "cache:LRU:600", "--cache-size", "600"], "leave out --cache-size"),
         (&["--strategy", "sleep", "--order", "bfs"], "--order dfs"),
         (&["--cache-size", "600"], "--cache LRU"),
         (&["--cache", "LRU", "--cache-size", "900G"], "--memory"),

@@ -28,6 +28,7 @@ fn several_workers_report_what_one_reports() {
         ("dve/mesi_4.dve", &["--max-depth", "30"], "holds to depth"),
         ("dve/lift.dve", &["--order", "bfs", "--cache", "LRU", "--cache-size", "9000"], "unknown"),
         ("dve/lift.dve", &["--order", "bfs", "--cache", "SC", "--cache-size", "40000", "--store", "tree"], "holds"),
+        ("dve/lift.dve", &["--order", "bfs", "--cache", "KEEP:50%,SC:50%", "--cache-size", "50000"], "holds"),
         ("dve/lift.dve", &["--order", "bfs", "--strategy", "cover", "--cache-size", "50000"], "holds"),
         ("dve/lamport_fast_3.dve", &["--executor", "interp", "--unreached"], "holds"),
         ("promela/courier_ring.pml", &["--keep-going"], "holds"),

@@ -15,7 +15,7 @@ mod chains;
 
 use crate::expr::{Expr, Stmt};
 use crate::system::{Command, CommandId, Deadlock, System};
-use crate::walk::{Touch, expr_places, stmt_places};
+use crate::walk::{Touch, expr_places, stmt_calls, stmt_places};
 pub use cells::{CellSet, Cells};
 
 /// Above this many commands the matrix is not kept: it would take more than 8 MiB.
@@ -60,15 +60,16 @@ impl Effects {
     /// Analyses a verified system.
     pub fn of(system: &System) -> Effects {
         let cells = Cells::of(system);
+        let procedures = procedures(system, &cells);
         let mut commands: Vec<Touched> =
-            system.commands.iter().map(|command| touched(system, &cells, command)).collect();
+            system.commands.iter().map(|command| touched(system, &cells, &procedures, command)).collect();
         if let Some(exclusive) = system.exclusive {
             chains::extend(system, exclusive, &cells, &mut commands);
         }
         mark_global(system, &cells, &mut commands);
         let mut observed = cells.none();
         for property in &system.properties {
-            add_statements(system, &cells, &property.prelude, &mut observed, &mut cells.none());
+            add_statements(system, &cells, &procedures, &property.prelude, (&mut observed, &mut cells.none()));
             add_expression(system, &cells, &property.expr, &mut observed);
         }
         if let Deadlock::Stuck { accepted: Some(accepted) } = &system.deadlock {
@@ -159,15 +160,27 @@ impl Effects {
     }
 }
 
-fn touched(system: &System, cells: &Cells, command: &Command) -> Touched {
+/// What each procedure reads and writes, those that it calls included. What is handed over by reference counts as
+/// read and written where it is.
+fn procedures(system: &System, cells: &Cells) -> Vec<(CellSet, CellSet)> {
+    let mut all = Vec::new();
+    for procedure in &system.procedures {
+        let (mut reads, mut writes) = (cells.none(), cells.none());
+        add_statements(system, cells, &all, &procedure.body, (&mut reads, &mut writes));
+        all.push((reads, writes));
+    }
+    all
+}
+
+fn touched(system: &System, cells: &Cells, procedures: &[(CellSet, CellSet)], command: &Command) -> Touched {
     let mut reads = cells.none();
     let mut writes = cells.none();
     for &(process, _) in &command.at {
         cells.add(system, &system.processes[process.index()].location.into(), &mut reads);
     }
-    add_statements(system, cells, &command.prelude, &mut reads, &mut writes);
+    add_statements(system, cells, procedures, &command.prelude, (&mut reads, &mut cells.none()));
     add_expression(system, cells, &command.guard, &mut reads);
-    add_statements(system, cells, &command.body, &mut reads, &mut writes);
+    add_statements(system, cells, procedures, &command.body, (&mut reads, &mut writes));
     Touched { reads, writes, rank: command.rank, global: false }
 }
 
@@ -175,7 +188,20 @@ fn add_expression(system: &System, cells: &Cells, expr: &Expr, reads: &mut CellS
     expr_places(expr, &mut |_, place| cells.add(system, place, reads));
 }
 
-fn add_statements(system: &System, cells: &Cells, stmts: &[Stmt], reads: &mut CellSet, writes: &mut CellSet) {
+fn add_statements(
+    system: &System,
+    cells: &Cells,
+    procedures: &[(CellSet, CellSet)],
+    stmts: &[Stmt],
+    (reads, writes): (&mut CellSet, &mut CellSet),
+) {
+    stmt_calls(stmts, &mut |call| {
+        // What a procedure that calls itself does is being found out.
+        if let Some((callee_reads, callee_writes)) = procedures.get(call.procedure.index()) {
+            reads.add_all(callee_reads);
+            writes.add_all(callee_writes);
+        }
+    });
     stmt_places(stmts, &mut |touch, place| match touch {
         Touch::Read => cells.add(system, place, reads),
         Touch::Write => cells.add(system, place, writes),

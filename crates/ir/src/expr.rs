@@ -4,7 +4,7 @@
 //! What can go wrong while evaluating (index, division, overflow on a trapping store) is a *fault* of
 //! the command that evaluates, never of the checker.
 
-use crate::system::{TempId, VarId};
+use crate::system::{ProcedureId, ReferenceId, TempId, VarId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnOp {
@@ -66,8 +66,10 @@ pub enum Expr {
 pub enum Root {
     /// Part of the state.
     Var(VarId),
-    /// Local to one execution of a command (or of a property); starts as zero.
+    /// Local to one execution of a command, property or procedure; starts as zero.
     Temp(TempId),
+    /// The part of the state that the caller of a procedure named.
+    Reference(ReferenceId),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +95,20 @@ pub enum Narrow {
     Trap,
 }
 
+/// A procedure at work for a caller. References and inputs are evaluated before, outputs after the body has run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub procedure: ProcedureId,
+    /// Parts of the state, for the procedure's references.
+    pub references: Vec<Place>,
+    /// Copied to the first temporaries of the procedure.
+    pub inputs: Vec<Place>,
+    /// Get copies of the procedure's outputs.
+    pub outputs: Vec<Place>,
+}
+/// The limit of a loop that has none.
+pub const UNLIMITED: u32 = u32::MAX;
+
 /// A step of a body. Bodies run in order on the successor under construction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stmt {
@@ -108,6 +124,9 @@ pub enum Stmt {
     },
     /// Sets every bit of the place to zero.
     Reset(Place),
+    /// Puts the elements of an array into decreasing order: by the value of their last scalar, then by the one
+    /// before it, and so on.
+    Sort(Place),
     If {
         condition: Expr,
         then: Vec<Stmt>,
@@ -115,7 +134,8 @@ pub enum Stmt {
     },
     /// Runs once; `Break` may leave it.
     Block(Vec<Stmt>),
-    /// Repeats until a `Break` leaves it; starting a round beyond `limit` is a fault.
+    /// Repeats until a `Break` leaves it; starting a round beyond `limit` is a fault. A loop that is [`UNLIMITED`] is
+    /// wrong only if it never ends: if a round begins with a state and temporaries that one began with before.
     Loop {
         limit: u32,
         body: Vec<Stmt>,
@@ -127,6 +147,7 @@ pub enum Stmt {
         condition: Expr,
         message: String,
     },
+    Call(Box<Call>),
     /// The command goes wrong: there is no successor but an error.
     Fault(String),
     /// The command turns out not to be enabled: there is no successor.

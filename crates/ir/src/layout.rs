@@ -7,7 +7,7 @@
 //! dynamic index needs no division.
 
 use crate::expr::{Access, Place, Root};
-use crate::system::System;
+use crate::system::{Locals, System};
 use crate::types::{Scalar, Type};
 
 /// Size and alignment in bits. Anything over 32 bits is a whole number of words, aligned to a word.
@@ -58,7 +58,28 @@ pub struct Address<'a> {
     pub bits: u32,
 }
 
-impl Address<'_> {
+impl<'a> Address<'a> {
+    /// Resolves the path of a place whose root has type `ty` and starts at `bit`.
+    pub fn from(bit: u32, ty: &'a Type, path: &[Access]) -> Address<'a> {
+        let mut address = Address { bit, strides: Vec::new(), ty, bits: 0 };
+        for access in path {
+            match (address.ty, access) {
+                (Type::Array { element, len }, Access::Index(_)) => {
+                    address.strides.push(Stride { len: *len, bits: pitch(element) });
+                    address.ty = element;
+                }
+                (Type::Record(fields), Access::Field(field)) => {
+                    let (_, offsets) = pack(fields.iter().map(|(_, ty)| extent(ty)));
+                    address.bit += offsets[*field as usize];
+                    address.ty = &fields[*field as usize].1;
+                }
+                _ => unreachable!("verified: paths fit their types"),
+            }
+        }
+        address.bits = extent(address.ty).bits;
+        address
+    }
+
     /// The slot of a place of at most 32 bits, given the values of its indices. They must be in range.
     pub fn slot(&self, indices: &[i64]) -> Slot {
         debug_assert!(self.bits <= 32);
@@ -124,23 +145,7 @@ impl Layout {
 
     /// Resolves the path of a place whose root has type `ty` and number `root` in this layout.
     pub fn address<'a>(&self, root: usize, ty: &'a Type, path: &[Access]) -> Address<'a> {
-        let mut address = Address { bit: self.bits[root], strides: Vec::new(), ty, bits: 0 };
-        for access in path {
-            match (address.ty, access) {
-                (Type::Array { element, len }, Access::Index(_)) => {
-                    address.strides.push(Stride { len: *len, bits: pitch(element) });
-                    address.ty = element;
-                }
-                (Type::Record(fields), Access::Field(field)) => {
-                    let (_, offsets) = pack(fields.iter().map(|(_, ty)| extent(ty)));
-                    address.bit += offsets[*field as usize];
-                    address.ty = &fields[*field as usize].1;
-                }
-                _ => unreachable!("verified: paths fit their types"),
-            }
-        }
-        address.bits = extent(address.ty).bits;
-        address
+        Address::from(self.bits[root], ty, path)
     }
 
     /// Every scalar below root `root` of type `ty`, in order: its name suffix, slot and type.
@@ -157,12 +162,15 @@ impl Layout {
 }
 
 impl System {
-    /// Resolves a place in the state (`vars`) or among temporaries (`temps` with their declarations).
-    pub fn resolve<'a>(&'a self, vars: &Layout, temps: (&Layout, &'a [(String, Type)]), place: &Place) -> Address<'a> {
-        match place.root {
-            Root::Var(var) => vars.address(var.index(), &self.vars[var.index()].ty, &place.path),
-            Root::Temp(temp) => temps.0.address(temp.index(), &temps.1[temp.index()].1, &place.path),
-        }
+    /// Resolves a place in the state (`vars`) or among temporaries (laid out as `temps`). One below a reference
+    /// is resolved as if that started at bit zero.
+    pub fn resolve<'a>(&'a self, vars: &Layout, temps: &Layout, locals: Locals<'a>, place: &Place) -> Address<'a> {
+        let bit = match place.root {
+            Root::Var(var) => vars.bits[var.index()],
+            Root::Temp(temp) => temps.bits[temp.index()],
+            Root::Reference(_) => 0,
+        };
+        Address::from(bit, self.root_type(locals, place.root), &place.path)
     }
 
     /// The bits of each word of a state that variables use; the others are always zero.
@@ -206,8 +214,15 @@ fn extent(ty: &Type) -> Extent {
     }
 }
 
-/// Distance between array elements: a power of two up to 32, or whole words.
-fn pitch(element: &Type) -> u32 {
+/// Every scalar of a type that starts at bit zero, in order.
+pub fn scalars(ty: &Type) -> impl Iterator<Item = (Slot, Scalar)> {
+    let mut out = Vec::new();
+    walk(ty, 0, String::new(), &mut out);
+    out.into_iter().map(|(_, slot, scalar)| (slot, scalar))
+}
+
+/// Distance in bits between array elements: a power of two up to 32, or whole words.
+pub fn pitch(element: &Type) -> u32 {
     let bits = extent(element).bits;
     if bits <= 32 { bits.max(1).next_power_of_two() } else { bits }
 }
@@ -329,7 +344,7 @@ mod tests {
         let layout = Layout::of_system(&system);
         let scalars = layout.scalars(0, &system.vars[0].ty);
         let place = Place::from(VarId(var.0)).index(2).field(1).index(1);
-        let address = system.resolve(&layout, (&Layout::of_temps(&[]), &[]), &place);
+        let address = system.resolve(&layout, &Layout::of_temps(&[]), Locals::temps(&[]), &place);
         let slot = address.slot(&[2, 1]);
         let found = scalars.iter().find(|(name, ..)| name == "[2].g[1]").unwrap();
         assert_eq!(slot, found.1);

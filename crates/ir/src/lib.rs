@@ -10,6 +10,7 @@ pub mod expr;
 pub mod instances;
 pub mod layout;
 pub mod passes;
+pub mod procedures;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 pub mod symmetry;
@@ -21,13 +22,13 @@ pub mod walk;
 mod weight;
 
 pub use effects::Effects;
-pub use expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
+pub use expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UNLIMITED, UnOp};
 pub use instances::Instances;
 pub use layout::{Address, Layout, Slot, Stride};
 pub use symmetry::Symmetry;
 pub use system::{
-    Act, Choice, Command, CommandId, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyId, PropertyKind,
-    Spelling, System, TempId, Var, VarId,
+    Act, Choice, Command, CommandId, Deadlock, Faults, Kind, Locals, Procedure, ProcedureId, Process, ProcessId,
+    Property, PropertyId, PropertyKind, ReferenceId, Spelling, System, TempId, Var, VarId,
 };
 pub use types::{EnumId, Enumeration, Scalar, Type};
 pub use verify::{Flaw, verify};

@@ -5,14 +5,15 @@
 //! reachable states are at most [`Size::states`]: the domains of all variables that are ever written
 //! multiply to no more. Exclusive chains are finite, because a step that keeps the scalar non-zero moves
 //! its processes to later locations only. In some systems processes keep their own variables to themselves
-//! and take simple steps.
+//! and take simple steps; in some of the others there are procedures.
 
 mod code;
 mod draw;
 
 use crate::expr::{BinOp, Expr, Narrow, Stmt};
 use crate::system::{
-    Choice, Command, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyKind, System, VarId,
+    Choice, Command, Deadlock, Faults, Kind, Procedure, Process, ProcessId, Property, PropertyKind, System, TempId,
+    VarId,
 };
 use crate::types::{EnumId, Enumeration, Scalar, Type};
 use code::{Code, Place};
@@ -47,12 +48,13 @@ impl Default for Size {
 pub fn random_system(seed: u64, size: Size) -> System {
     let mut draw = Draw::new(seed);
     let private = draw.chance(40);
-    let (fixed, hidden) = (Vec::new(), Vec::new());
-    let mut build = Build { draw, size, system: System::new(format!("random {seed}")), fixed, private, hidden };
+    let (fixed, hidden, pure) = (Vec::new(), Vec::new(), Vec::new());
+    let mut build = Build { draw, size, system: System::new(format!("random {seed}")), fixed, private, hidden, pure };
     build.enumerations();
     build.processes();
     build.variables();
     build.conventions();
+    build.procedures();
     build.starts();
     build.commands();
     build.properties();
@@ -69,6 +71,8 @@ struct Build {
     private: bool,
     /// Variables that the code at hand does not know.
     hidden: Vec<VarId>,
+    /// Which procedures may be called in preludes.
+    pure: Vec<bool>,
 }
 
 impl Build {
@@ -212,7 +216,45 @@ impl Build {
     }
 
     fn code(&mut self, temps: Vec<(String, Type)>) -> Code<'_> {
-        Code::new(&mut self.draw, &self.system, &self.fixed, &self.hidden, temps)
+        Code::new(&mut self.draw, &self.system, (&self.fixed, &self.hidden), &self.pure, temps)
+    }
+
+    fn procedures(&mut self) {
+        if self.private || self.draw.chance(40) {
+            return;
+        }
+        for index in 0..self.draw.within(1, 4) {
+            let pure = self.draw.chance(40);
+            let references: Vec<_> =
+                (0..self.draw.below(3)).map(|number| (format!("r{number}"), self.a_type_in_use())).collect();
+            let mut temps: Vec<(String, Type)> =
+                (0..self.draw.below(3)).map(|number| (format!("i{number}"), self.a_type_in_use())).collect();
+            let inputs = temps.len();
+            temps.push(("s".into(), self.small_scalar().into()));
+            if self.draw.chance(50) {
+                temps.push(("u".into(), self.a_type_in_use()));
+            }
+            let count = temps.len() as u64;
+            let outputs = (0..self.draw.below(3)).map(|_| TempId(self.draw.below(count) as u32)).collect();
+            let depth = self.size.depth;
+            let (name, line) = (format!("f{index}"), self.draw.below(9) as u32);
+            let recursion = if self.draw.chance(30) { self.draw.within(1, 3) as u32 } else { 0 };
+            let (body, types) = (Vec::new(), references.clone());
+            let own = Procedure { name, line, references, temps: temps.clone(), inputs, outputs, recursion, body };
+            // Some may call themselves.
+            if recursion > 0 {
+                self.system.procedures.push(own.clone());
+                self.pure.push(pure);
+            }
+            let mut code = self.code(temps).refer_to(&types);
+            code = if pure { code.only_temps() } else { code.may_discard().may_assert() };
+            let body = code.statements(depth);
+            let temps = code.into_temps();
+            self.system.procedures.truncate(index as usize);
+            self.pure.truncate(index as usize);
+            self.system.procedures.push(Procedure { temps, body, ..own });
+            self.pure.push(pure);
+        }
     }
 
     /// Lets the code that follows know the variables of these processes, and those of nobody.

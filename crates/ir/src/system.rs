@@ -6,7 +6,7 @@
 //! (the last choice varies fastest); both executors keep that order, so "the k-th successor" has one
 //! meaning everywhere.
 
-use crate::expr::{Expr, Stmt};
+use crate::expr::{Expr, Place, Root, Stmt};
 use crate::types::{Enumeration, Type};
 
 macro_rules! id {
@@ -42,6 +42,14 @@ id!(
 id!(
     /// Index into [`System::properties`].
     PropertyId
+);
+id!(
+    /// Index into [`System::procedures`].
+    ProcedureId
+);
+id!(
+    /// Index into [`Procedure::references`].
+    ReferenceId
 );
 
 /// A variable of the state.
@@ -161,6 +169,48 @@ impl Command {
     }
 }
 
+/// Code that several commands, properties and procedures share. It may call itself and procedures that come before it.
+///
+/// A caller hands over parts of the state, which the body names as [`Root::Reference`], and copies what it has in
+/// temporaries: into the first temporaries of the procedure before, out of some of them after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Procedure {
+    pub name: String,
+    /// Line in the source, 0 if there is none.
+    pub line: u32,
+    /// The types of parts of the state that the caller hands over.
+    pub references: Vec<(String, Type)>,
+    /// Temporaries; the first are given by the caller, the others start as zero.
+    pub temps: Vec<(String, Type)>,
+    /// So many of the temporaries are given by the caller.
+    pub inputs: usize,
+    /// The temporaries that the caller gets.
+    pub outputs: Vec<TempId>,
+    /// So often it may be at work inside itself; a call beyond that is a fault.
+    pub recursion: u32,
+    pub body: Vec<Stmt>,
+}
+
+/// What a piece of code may name besides the variables.
+#[derive(Clone, Copy, Debug)]
+pub struct Locals<'a> {
+    pub temps: &'a [(String, Type)],
+    pub references: &'a [(String, Type)],
+}
+
+impl<'a> Locals<'a> {
+    /// Those of a command or property, which has no references.
+    pub fn temps(temps: &'a [(String, Type)]) -> Locals<'a> {
+        Locals { temps, references: &[] }
+    }
+}
+
+impl Procedure {
+    pub fn locals(&self) -> Locals<'_> {
+        Locals { temps: &self.temps, references: &self.references }
+    }
+}
+
 /// How a property is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PropertyKind {
@@ -216,6 +266,8 @@ pub struct System {
     /// Sorted by moving process; commands without a process come last.
     pub commands: Vec<Command>,
     pub properties: Vec<Property>,
+    /// Each calls only itself and such as come before it.
+    pub procedures: Vec<Procedure>,
     pub deadlock: Deadlock,
     pub faults: Faults,
     /// While this scalar is non-zero in a successor, the successor is not a state of its own but stands
@@ -246,6 +298,7 @@ impl System {
             starts: Vec::new(),
             commands: Vec::new(),
             properties: Vec::new(),
+            procedures: Vec::new(),
             deadlock: Deadlock::Stuck { accepted: None },
             faults: Faults::Vanish,
             exclusive: None,
@@ -257,6 +310,20 @@ impl System {
     pub fn var(&mut self, name: impl Into<String>, ty: impl Into<Type>, owner: Option<ProcessId>) -> VarId {
         self.vars.push(Var { name: name.into(), ty: ty.into(), owner, init: Vec::new() });
         VarId(self.vars.len() as u32 - 1)
+    }
+
+    /// The type of a variable, a temporary or a reference.
+    pub fn root_type<'a>(&'a self, locals: Locals<'a>, root: Root) -> &'a Type {
+        match root {
+            Root::Var(var) => &self.vars[var.index()].ty,
+            Root::Temp(temp) => &locals.temps[temp.index()].1,
+            Root::Reference(reference) => &locals.references[reference.index()].1,
+        }
+    }
+
+    /// The type of a place.
+    pub fn type_of<'a>(&'a self, locals: Locals<'a>, place: &Place) -> &'a Type {
+        place.path.iter().fold(self.root_type(locals, place.root), |ty, access| ty.step(access))
     }
 
     /// Puts the commands into the order that executors rely on; stable.

@@ -1,5 +1,7 @@
 //! Types of variables: ranges of integers, and arrays and records of them.
 
+use crate::expr::Access;
+
 /// Index into [`crate::System::enums`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EnumId(pub u32);
@@ -119,6 +121,15 @@ impl Type {
             Type::Scalar(_) => 1,
             Type::Array { element, len } => element.scalar_count() * *len as usize,
             Type::Record(fields) => fields.iter().map(|(_, ty)| ty.scalar_count()).sum(),
+        }
+    }
+
+    /// The type of what `access` leads to; the access must fit.
+    pub fn step(&self, access: &Access) -> &Type {
+        match (self, access) {
+            (Type::Array { element, .. }, Access::Index(_)) => element,
+            (Type::Record(fields), Access::Field(field)) => &fields[*field as usize].1,
+            _ => unreachable!("verified: paths fit their types"),
         }
     }
 

@@ -8,9 +8,9 @@
 mod code;
 
 use crate::layout::Layout;
-use crate::system::{Command, Deadlock, Process, Property, System, Var};
+use crate::system::{Command, Deadlock, Locals, Procedure, Process, Property, System, Var};
 use crate::types::{Scalar, Type};
-use code::{Allowed, Code};
+use code::{Allowed, Code, Deeds};
 use std::fmt;
 
 /// Most words a state, or the temporaries of one command, may take.
@@ -59,9 +59,10 @@ pub fn verify(system: &System) -> Result<(), Vec<Flaw>> {
         for (index, process) in system.processes.iter().enumerate() {
             check_process(system, index, process, &mut flaws);
         }
-        check_commands(system, &mut flaws);
+        let procedures = check_procedures(system, &mut flaws);
+        check_commands(system, &procedures, &mut flaws);
         for (index, property) in system.properties.iter().enumerate() {
-            check_property(system, index, property, &mut flaws);
+            check_property(system, index, property, &procedures, &mut flaws);
         }
         check_conventions(system, &mut flaws);
     }
@@ -98,6 +99,7 @@ fn check_declarations(system: &System, flaws: &mut Vec<Flaw>) {
         ("start commands", system.starts.len(), ITEMS_LIMIT),
         ("commands", system.commands.len(), ITEMS_LIMIT),
         ("properties", system.properties.len(), ITEMS_LIMIT),
+        ("procedures", system.procedures.len(), ITEMS_LIMIT),
     ];
     for (what, count, limit) in counts {
         if count > limit {
@@ -122,6 +124,16 @@ fn check_declarations(system: &System, flaws: &mut Vec<Flaw>) {
     }
     for (index, property) in system.properties.iter().enumerate() {
         check_temps(system, &property_name(index, property), &property.temps, flaws);
+    }
+    for (index, procedure) in system.procedures.iter().enumerate() {
+        let place = procedure_name(index, procedure);
+        check_temps(system, &place, &procedure.temps, flaws);
+        check_temps(system, &place, &procedure.references, flaws);
+        let exists = |index: usize| index < procedure.temps.len();
+        let outputs = procedure.outputs.iter().all(|temp| exists(temp.index()));
+        if procedure.inputs > procedure.temps.len() || !outputs || procedure.outputs.len() > NAMES_LIMIT {
+            flaw(flaws, &place, "its inputs and outputs are not among its temporaries");
+        }
     }
 }
 
@@ -248,12 +260,28 @@ fn check_process(system: &System, index: usize, process: &Process, flaws: &mut V
     }
 }
 
-fn check_commands(system: &System, flaws: &mut Vec<Flaw>) {
+fn check_procedures(system: &System, flaws: &mut Vec<Flaw>) -> Vec<Deeds> {
+    let mut all: Vec<Deeds> = Vec::new();
+    for (index, procedure) in system.procedures.iter().enumerate() {
+        let place = procedure_name(index, procedure);
+        let mut code = Code::of_procedure(system, &all, flaws);
+        code.statements(&place, &procedure.body, Allowed::BODY);
+        let deeds = code.deeds(Layout::of_temps(&procedure.temps).words(), procedure.recursion);
+        if deeds.exceeds(WORDS_LIMIT) {
+            let limits = format!("nested deeper than {DEPTH_LIMIT} or take more than {WORDS_LIMIT} words");
+            flaw(flaws, place, format!("its calls are {limits}"));
+        }
+        all.push(deeds);
+    }
+    all
+}
+
+fn check_commands(system: &System, procedures: &[Deeds], flaws: &mut Vec<Flaw>) {
     for (what, commands) in [("start command", &system.starts), ("command", &system.commands)] {
         let mut total = 0u64;
         for (index, command) in commands.iter().enumerate() {
             let place = command_name(what, index, command);
-            check_command(system, &place, command, flaws);
+            check_command(system, &place, command, procedures, flaws);
             total = total.saturating_add(command.instances().unwrap_or(u64::MAX));
         }
         if total >= INSTANCE_LIMIT {
@@ -266,7 +294,7 @@ fn check_commands(system: &System, flaws: &mut Vec<Flaw>) {
     }
 }
 
-fn check_command(system: &System, place: &str, command: &Command, flaws: &mut Vec<Flaw>) {
+fn check_command(system: &System, place: &str, command: &Command, procedures: &[Deeds], flaws: &mut Vec<Flaw>) {
     for (index, &(process, location)) in command.at.iter().enumerate() {
         match system.processes.get(process.index()) {
             None => flaw(flaws, place, format!("there is no process {}", process.0)),
@@ -283,7 +311,7 @@ fn check_command(system: &System, place: &str, command: &Command, flaws: &mut Ve
         flaw(flaws, place, format!("there is no process {} to act", act.process.0));
     }
     check_choices(place, command, flaws);
-    let mut code = Code::new(system, &command.temps, flaws);
+    let mut code = Code::new(system, Locals::temps(&command.temps), procedures, flaws);
     code.statements(&format!("{place}, prelude"), &command.prelude, Allowed::COMMAND_PRELUDE);
     code.expression(&format!("{place}, guard"), &command.guard);
     code.statements(&format!("{place}, body"), &command.body, Allowed::BODY);
@@ -306,21 +334,25 @@ fn check_choices(place: &str, command: &Command, flaws: &mut Vec<Flaw>) {
     }
 }
 
-fn check_property(system: &System, index: usize, property: &Property, flaws: &mut Vec<Flaw>) {
+fn check_property(system: &System, index: usize, property: &Property, procedures: &[Deeds], flaws: &mut Vec<Flaw>) {
     let place = property_name(index, property);
-    let mut code = Code::new(system, &property.temps, flaws);
+    let mut code = Code::new(system, Locals::temps(&property.temps), procedures, flaws);
     code.statements(&format!("{place}, prelude"), &property.prelude, Allowed::PROPERTY_PRELUDE);
     code.expression(&place, &property.expr);
 }
 
 fn check_conventions(system: &System, flaws: &mut Vec<Flaw>) {
     if let Deadlock::Stuck { accepted: Some(accepted) } = &system.deadlock {
-        Code::new(system, &[], flaws).expression("accepted ends", accepted);
+        Code::new(system, Locals::temps(&[]), &[], flaws).expression("accepted ends", accepted);
     }
 }
 
 fn command_name(what: &str, index: usize, command: &Command) -> String {
     format!("{what} {index} ({})", command.label)
+}
+
+fn procedure_name(index: usize, procedure: &Procedure) -> String {
+    format!("procedure {index} ({})", procedure.name)
 }
 
 fn property_name(index: usize, property: &Property) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Recursion is as deep as the code is nested, which `verify` bounds.
 
-use crate::expr::{Access, Expr, Place, Stmt};
+use crate::expr::{Access, Call, Expr, Place, Stmt};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
@@ -28,7 +28,9 @@ pub fn expr_places<'a>(expr: &'a Expr, visit: &mut impl FnMut(Touch, &'a Place))
     }
 }
 
-/// Reports every place that running `stmts` may read or write; the indices of a written place are read.
+/// Reports every place that running `stmts` may read or write; the indices of a written place are read. Of a call
+/// these are the places that it names, what it hands over as read and written; what procedures touch otherwise is in
+/// [`crate::procedures`].
 pub fn stmt_places<'a>(stmts: &'a [Stmt], visit: &mut impl FnMut(Touch, &'a Place)) {
     for stmt in stmts {
         match stmt {
@@ -41,6 +43,10 @@ pub fn stmt_places<'a>(stmts: &'a [Stmt], visit: &mut impl FnMut(Touch, &'a Plac
                 place_touched(Touch::Write, to, visit);
             }
             Stmt::Reset(place) => place_touched(Touch::Write, place, visit),
+            Stmt::Sort(place) => {
+                place_touched(Touch::Read, place, visit);
+                visit(Touch::Write, place);
+            }
             Stmt::If { condition, then, otherwise } => {
                 expr_places(condition, visit);
                 stmt_places(then, visit);
@@ -48,7 +54,30 @@ pub fn stmt_places<'a>(stmts: &'a [Stmt], visit: &mut impl FnMut(Touch, &'a Plac
             }
             Stmt::Block(body) | Stmt::Loop { body, .. } => stmt_places(body, visit),
             Stmt::Assert { condition, .. } => expr_places(condition, visit),
+            Stmt::Call(call) => {
+                for place in &call.references {
+                    place_touched(Touch::Read, place, visit);
+                    visit(Touch::Write, place);
+                }
+                call.inputs.iter().for_each(|place| place_touched(Touch::Read, place, visit));
+                call.outputs.iter().for_each(|place| place_touched(Touch::Write, place, visit));
+            }
             Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
+        }
+    }
+}
+
+/// Reports every call in `stmts`.
+pub fn stmt_calls<'a>(stmts: &'a [Stmt], visit: &mut impl FnMut(&'a Call)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::If { then, otherwise, .. } => {
+                stmt_calls(then, visit);
+                stmt_calls(otherwise, visit);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => stmt_calls(body, visit),
+            Stmt::Call(call) => visit(call),
+            _ => {}
         }
     }
 }
@@ -90,7 +119,7 @@ pub fn change_stmt_places(stmts: &mut [Stmt], change: &mut impl FnMut(&mut Place
                 change_place(from, change);
                 change_place(to, change);
             }
-            Stmt::Reset(place) => change_place(place, change),
+            Stmt::Reset(place) | Stmt::Sort(place) => change_place(place, change),
             Stmt::If { condition, then, otherwise } => {
                 change_expr_places(condition, change);
                 change_stmt_places(then, change);
@@ -98,6 +127,12 @@ pub fn change_stmt_places(stmts: &mut [Stmt], change: &mut impl FnMut(&mut Place
             }
             Stmt::Block(body) | Stmt::Loop { body, .. } => change_stmt_places(body, change),
             Stmt::Assert { condition, .. } => change_expr_places(condition, change),
+            Stmt::Call(call) => {
+                let Call { references, inputs, outputs, .. } = &mut **call;
+                for place in references.iter_mut().chain(inputs).chain(outputs) {
+                    change_place(place, change);
+                }
+            }
             Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
         }
     }

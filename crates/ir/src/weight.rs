@@ -1,7 +1,7 @@
 //! A measure of the code that a command will take: its operators and statements.
 
 use crate::expr::{Expr, Place, Stmt};
-use crate::system::{Command, Property};
+use crate::system::{Command, Procedure, Property};
 
 impl Command {
     /// Operators and statements of the command, roughly.
@@ -14,6 +14,13 @@ impl Property {
     /// Operators and statements of the property, roughly.
     pub fn weight(&self) -> usize {
         of_stmts(&self.prelude) + of_expr(&self.expr)
+    }
+}
+
+impl Procedure {
+    /// Operators and statements of the body, roughly.
+    pub fn weight(&self) -> usize {
+        of_stmts(&self.body)
     }
 }
 
@@ -36,9 +43,14 @@ fn of_stmts(stmts: &[Stmt]) -> usize {
         Stmt::Assign { to, value, .. } => of_place(to) + of_expr(value),
         Stmt::Copy { to, from } => of_place(to) + of_place(from),
         Stmt::Reset(place) => of_place(place),
+        Stmt::Sort(place) => 20 + of_place(place),
         Stmt::If { condition, then, otherwise } => of_expr(condition) + of_stmts(then) + of_stmts(otherwise),
         Stmt::Block(body) | Stmt::Loop { body, .. } => of_stmts(body),
         Stmt::Assert { condition, .. } => of_expr(condition),
+        Stmt::Call(call) => {
+            let places = call.references.iter().chain(&call.inputs).chain(&call.outputs);
+            3 + places.map(|place| 1 + of_place(place)).sum::<usize>()
+        }
         Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => 0,
     };
     stmts.iter().map(|stmt| 2 + weight(stmt)).sum()

@@ -5,6 +5,7 @@
 //! the order of the file. The silent action (`i` or `tau`, quoted or not) always has the label `i`.
 //! Inside quotes, `\"`, `\\`, `\n` and `\r` are escapes, and any other backslash stands for itself.
 
+use crate::file::BYTE_ORDER_MARK;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -135,6 +136,7 @@ impl Lines {
             return Err(self.error("the line is too long".into()));
         }
         match std::str::from_utf8(&self.buffer) {
+            Ok(line) if self.number == 1 => Ok(Some(line.trim_start_matches(BYTE_ORDER_MARK).trim())),
             Ok(line) => Ok(Some(line.trim())),
             Err(_) => Err(AutError::Line { line: self.number, message: "not UTF-8 text".into() }),
         }
@@ -146,6 +148,9 @@ impl Lines {
 }
 
 fn parse_header(line: &str) -> Result<Header, String> {
+    if line == INCOMPLETE {
+        return Err("the graph is incomplete: the search that wrote it did not visit every state".into());
+    }
     let expected = || format!("expected `des (initial, transitions, states)`, found `{}`", excerpt(line));
     let rest = line.strip_prefix("des").ok_or_else(expected)?.trim();
     let inner = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).ok_or_else(expected)?;
@@ -289,6 +294,9 @@ enum HeaderPlace {
     Written { transitions: u64 },
 }
 
+/// Stands in place of the header where not all states were visited.
+const INCOMPLETE: &str = "incomplete";
+
 /// The header is padded with blanks to this length, so that it can be filled in last.
 const HEADER_BYTES: usize = 72;
 
@@ -310,6 +318,17 @@ impl<W: Write + Seek> AutWriter<W> {
                 self.out.seek(SeekFrom::End(0))?;
             }
             HeaderPlace::Written { transitions } => check_promise(transitions, self.transitions)?,
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Ends the file as one that is incomplete, which no reader takes for a graph, and gives the writer back.
+    pub fn give_up(mut self) -> io::Result<W> {
+        if let HeaderPlace::Open { offset, .. } = self.header {
+            self.out.seek(SeekFrom::Start(offset))?;
+            write!(self.out, "{:HEADER_BYTES$}", INCOMPLETE)?;
+            self.out.seek(SeekFrom::End(0))?;
         }
         self.out.flush()?;
         Ok(self.out)

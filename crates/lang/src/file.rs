@@ -106,6 +106,9 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, LoadError> {
     Ok(bytes)
 }
 
+/// Some editors begin a file with this; it means nothing.
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Makes text of bytes. Stray bytes that are not UTF-8 (old comments in Latin-1) are replaced.
 pub fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, LoadError> {
     if bytes.len() as u64 > LARGEST_TEXT {
@@ -114,7 +117,7 @@ pub fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, LoadError> {
     if bytes.contains(&0) {
         return Err(LoadError::NotText { name });
     }
-    let text = match String::from_utf8(bytes) {
+    let mut text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
             let bytes = error.as_bytes();
@@ -126,6 +129,9 @@ pub fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, LoadError> {
             text.into_owned()
         }
     };
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.remove(0);
+    }
     if text.trim().is_empty() {
         return Err(LoadError::Empty { name });
     }

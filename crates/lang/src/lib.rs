@@ -110,6 +110,14 @@ impl Loaded {
         }
     }
 
+    /// Does an expression treat values differently that the model declares to be symmetric?
+    pub fn breaks_symmetry(&self, text: &str) -> bool {
+        match &self.model {
+            LoadedModel::System { symbols: Symbols::Murphi(symbols), .. } => murphi::names_elements(symbols, text),
+            _ => false,
+        }
+    }
+
     /// Parses an expression in the language of the model as a property, for example for `--find`.
     pub fn property(&self, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
         match &self.model {

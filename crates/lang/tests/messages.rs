@@ -239,6 +239,25 @@ fn files_that_are_no_models() {
 }
 
 #[test]
+fn a_byte_order_mark_is_skipped() {
+    let folder = Folder::new("mark");
+    let marked = |text: &[u8]| [b"\xef\xbb\xbf", text].concat();
+    let included = folder.file("part.pml", &marked(b"byte x;"));
+    let cases = [
+        folder.file("model.dve", &marked(MODEL)),
+        folder.file("graph.aut", &marked(b"des (0, 1, 2)\n(0, a, 1)\n")),
+        folder.file("model.m", &marked(b"var x: 0..1; startstate x := 0; end; rule x := 1 - x; end;")),
+        folder.file("model.pml", &marked(b"#include \"part.pml\"\ninit { x = 1 }")),
+    ];
+    assert!(included.exists());
+    for path in cases {
+        load(&path, &Options::default()).unwrap_or_else(|error| panic!("{}", error.render(false)));
+    }
+    let error = load(folder.file("blank.pml", &marked(b"")), &Options::default()).map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("the file is empty"), "{error}");
+}
+
+#[test]
 fn the_extension_or_the_option_tells_the_language() {
     let folder = Folder::new("language");
     let loaded = load(folder.file("model.DVE", MODEL), &Options::default()).unwrap();

@@ -153,3 +153,58 @@ fn exact_symmetry_leaves_one_state_of_each_class() {
         assert!(explore(&model(Precision::Heuristic)).states >= states, "{name} {settings}");
     }
 }
+
+/// States, transitions and deadlocks of a model whose procedures of up to so many nodes are expanded.
+fn counts(text: &str, constants: &[(String, i64)], expanded: usize) -> (usize, usize, usize) {
+    let source = Source { name: "m".into(), text: text.into() };
+    let options = Options { expanded: Some(expanded), constants: constants.to_vec(), ..Options::default() };
+    let (system, ..) = plimsoll_lang::murphi::load(&source, &options).unwrap_or_else(|_| panic!("{text}"));
+    let found = explore(&Interp::new(plimsoll_ir::passes::optimise(system)));
+    (found.states, found.transitions, found.deadlocks)
+}
+
+#[test]
+fn what_is_called_does_what_is_expanded() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/murphi");
+    let two = [("N".to_string(), 2)];
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let models = ["dash_abstract.m", "dash.m", "directory.m"].map(|name| (read(name), &two[..]));
+    for (text, constants) in models.into_iter().chain([(ALIASES.to_string(), &[][..])]) {
+        assert_eq!(counts(&text, constants, 0), counts(&text, constants, usize::MAX), "{text}");
+    }
+}
+
+/// One variable under several names, undefined parameters, results that are records, recursion.
+const ALIASES: &str = "
+type node: scalarset(2); value: 0..2; message: record src: node; val: value; left: boolean; end;
+    queue: record count: 0..2; slots: array [0..1] of message; end;
+var net: array [node] of queue; bag: array [node] of multiset [2] of message; sum: 0..9; owner: node;
+procedure push(var q: queue; m: message);
+begin if q.count < 2 then q.slots[q.count] := m; q.count := q.count + 1; end; end;
+function pop(var q: queue): message;
+var m: message;
+begin
+    m := q.slots[0]; q.slots[0] := q.slots[1]; undefine q.slots[1]; q.count := q.count - 1; return m;
+end;
+function make(src: node; val: value): message;
+var m: message;
+begin m.src := src; if !isundefined(val) then m.val := val; end; m.left := val = 1; return m; end;
+procedure twice(var a: queue; var b: queue; m: message); begin push(a, m); push(b, m); end;
+procedure follow(m: message; var q: queue);
+begin q.slots[0].val := 2; if !isundefined(m.val) & m.val = 2 then sum := 2; else sum := 1; end; end;
+procedure swap(var a: message; var b: message); var h: message; begin h := a; a := b; b := h; end;
+function total(n: value): value; begin if n = 0 then return 0; end; return (n + total(n - 1)) % 3; end;
+procedure keep(m: message; n: node);
+begin if multisetcount(i: bag[n], true) < 2 then multisetadd(m, bag[n]); end; end;
+startstate begin
+    for n: node do undefine net[n]; net[n].count := 0; undefine bag[n]; end; sum := 0; undefine owner;
+end;
+ruleset n: node do
+    ruleset v: value do rule net[n].count < 2 ==> push(net[n], make(n, v)); owner := n; end; end;
+    rule net[n].count = 2 ==> var m: message; begin m := pop(net[n]); keep(m, m.src); end;
+    rule net[n].count = 0 ==> twice(net[n], net[n], make(n, total(2))); end;
+    rule net[n].count > 0 ==> follow(net[n].slots[0], net[n]); end;
+    rule net[n].count = 2 ==> swap(net[n].slots[0], net[n].slots[1]); end;
+    rule net[n].count = 2 ==> var a, b: message; begin a := net[n].slots[0]; swap(a, a); b := a; swap(a, b); keep(b, n); end;
+    choose i: bag[n] do rule true ==> multisetremove(i, bag[n]); end; end;
+end;";

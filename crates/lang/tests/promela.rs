@@ -272,10 +272,47 @@ fn messages_name_what_is_wrong() {
             "a channel can only be created at the start of a body",
         ),
         ("#if 1\nactive proctype P() { skip }", "this conditional has no #endif"),
+        ("init { skip }\n/* open\nactive proctype P() { assert(false) }", "this comment does not end"),
+        ("init { printf(\"open) }\nactive proctype P() { assert(false) }", "this string does not end on its line"),
+        ("byte a[2]; init { a[1][0] = 1 }", "only an array has an index"),
+        (
+            "byte z; int x[1000000]; active proctype P() { x[3] = 1; z = x[999999] }",
+            "a state has at most 65536 words of 32 bits, not 1000001: this alone takes 1000000",
+        ),
+        (
+            "chan c[200] = [255] of { int, int }; active proctype P() { byte i; c[i]!1,2; c[i]?_,_ }",
+            "a state has at most 65536 words of 32 bits, not 102051: this alone takes 102050",
+        ),
     ];
     for (text, wanted) in cases {
         assert_eq!(errors(text).first().map(String::as_str), Some(wanted), "{text}");
     }
+}
+
+#[test]
+fn constants_that_do_not_fit_are_warned_of() {
+    let warnings = |text: &str, defines: &[&str]| -> Vec<String> {
+        let mut options = Options::default();
+        options.promela.defines = defines.iter().map(|define| define.to_string()).collect();
+        let found = try_load(text, &options).unwrap_or_else(|message| panic!("{message}")).warnings;
+        found.into_iter().map(|warning| warning.message).collect()
+    };
+    let in_byte = ["300 does not fit the variable, which holds 0 to 255"];
+    assert_eq!(warnings("byte x = 300; init { skip }", &[]), in_byte);
+    assert_eq!(warnings("byte x[2] = { 1, 300 }; init { skip }", &[]), in_byte);
+    assert_eq!(warnings("byte x; inline f() { x = 300 } init { f() }", &[]), in_byte);
+    assert_eq!(warnings("unsigned x : 3 = 8; init { skip }", &[]).len(), 1);
+    assert_eq!(warnings("int x; init { x = 4294967296 }", &[]), ["4294967296 does not fit an int, it counts as 0"]);
+    let fine = "int x = -2147483648; short y = -1; bit z = 1; byte w = 'a'; init { x = 2147483647; w = 255 }";
+    assert!(warnings(fine, &[]).is_empty());
+    assert_eq!(warnings("init { skip }", &["MAX=3"]), ["-D MAX=3 changes nothing: MAX does not occur"]);
+}
+
+#[test]
+fn the_label_of_a_for_loop_is_whole() {
+    let system = load("byte i; init { for (i : 1 .. 3) { skip } }").system().unwrap();
+    let names: Vec<&str> = system.commands.iter().map(|command| command.label.as_str()).collect();
+    assert!(names.iter().any(|name| name.contains("for (i : 1 .. 3)")), "{names:?}");
 }
 
 #[test]

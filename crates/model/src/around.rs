@@ -40,8 +40,16 @@ impl<A: Around> Model for A {
         self.inner().most_successors()
     }
 
+    fn scratch_bytes(&self) -> usize {
+        self.inner().scratch_bytes()
+    }
+
     fn initial(&self, out: &mut Successors) {
         self.inner().initial(out);
+    }
+
+    fn initial_part(&self, part: u32, out: &mut Successors) -> bool {
+        self.inner().initial_part(part, out)
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {

@@ -2,36 +2,49 @@
 //!
 //! While the system's exclusive scalar is non-zero in a successor, that successor is replaced by its own
 //! successors, in order, and so on. One that has none becomes a state after all, with the scalar zeroed.
-//! The step shown is that of the chain's first command; failed assertions on the way are kept. A chain
-//! that comes back to a state on its own path, or grows beyond a limit, is a fault. Both executors use
-//! this file, each with its own function for plain successors.
+//! The step shown is that of the chain's first command; failed assertions on the way are kept. A chain that comes
+//! back to a state on its own path never ends: a fault. Both executors use this file, each with its own function
+//! for plain successors.
+//!
+//! Where only one step is possible a chain is followed in constant memory, and a circle is found with one state that
+//! is kept (R. P. Brent: An improved Monte Carlo factorization algorithm, 1980). States with several steps, one of which
+//! goes on, are remembered ([`Seen`]): what follows is then found once for each first command. Whoever is told to stop, or
+//! would need too much memory, gives up, which is no fault of the model.
+
+mod seen;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
 use plimsoll_ir::Slot;
 
-use crate::{Step, Successors};
+use crate::{GaveUp, Patience, Step, Successors};
+use seen::{Answer, Seen};
 
-/// A longer chain counts as one that never ends.
-const DEEPEST: usize = 10_000;
+/// A path of more steps is told by its beginning and its end, half each.
+const LONGEST_PATH: usize = 20_000;
+/// What a walk worked with is kept for the next one only if it takes no more bytes than this.
+const KEPT_BYTES: usize = 1 << 16;
 
-/// The rule that makes chains: where the exclusive scalar lies.
+/// The rule that makes chains: where the exclusive scalar lies, and what one walk may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     pub scalar: Slot,
+    pub patience: Patience,
 }
 
 /// The successors of one state on the current path, as a range of the common buffer.
 #[derive(Clone, Debug)]
 struct Level {
     first: usize,
-    /// The entry that the path goes through.
-    current: usize,
+    /// The path goes through the entry before this one.
+    next: usize,
     end: usize,
     /// Flags of the steps that led here.
     flags: u32,
-    /// Of the words of the current entry, once it is known to go on: equal states have equal sums.
-    sum: u32,
+    /// The state, among those seen; none for the state that the walk starts in.
+    key: Option<u32>,
 }
 
 /// What a walk along chains works with. It lives in the list of successors, so that no walk but the first allocates.
@@ -40,13 +53,40 @@ pub(crate) struct Scratch {
     levels: Vec<Level>,
     /// Entries that go on, or that come after such entries and wait for their turn.
     buffer: Successors,
+    seen: Seen,
+    /// The number of entries for which there is room in the plan: as many as there would be without chains.
+    planned: usize,
+    /// The state that the walk has come to, and one that it came through before.
+    at: Vec<u32>,
+    before: Vec<u32>,
 }
 
 impl Scratch {
     fn new(width: usize) -> Box<Scratch> {
-        Box::new(Scratch { levels: Vec::new(), buffer: Successors::new(width) })
+        let scratch = Scratch { buffer: Successors::new(width), ..Scratch::default() };
+        Box::new(Scratch { at: vec![0; width], before: vec![0; width], ..scratch })
+    }
+
+    fn bytes(&self) -> usize {
+        self.levels.capacity() * size_of::<Level>() + self.buffer.bytes() + self.seen.bytes()
     }
 }
+
+/// How the walk came to an entry of the list, from the entry that the last level goes through.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// It is this entry of the buffer itself.
+    Entry(usize),
+    /// After so many steps without alternative, the successor of this number.
+    Successor(u64, usize),
+    /// After so many steps without alternative nobody can go on.
+    Stuck(u64),
+    /// After so many steps without alternative the path closes a circle.
+    Circle(u64),
+}
+
+/// The walk cannot be finished.
+struct Unfinished;
 
 impl Chain {
     /// Appends the successors of `state`, chains run to their ends. `raw` gives plain successors.
@@ -54,38 +94,112 @@ impl Chain {
         let start = out.len();
         raw(state, out);
         let first = self.first_going_on(out, start..out.len());
-        if first == out.len() {
+        if first == out.len() || out.gave_up().is_some() {
             return;
         }
         let mut scratch = out.scratch.take().unwrap_or_else(|| Scratch::new(out.width()));
-        self.walk(&raw, state, first, &mut scratch, out, |_, _, _| true);
-        out.scratch = Some(scratch);
+        scratch.planned = out.len().saturating_sub(out.unplanned);
+        let _ = self.walk(&raw, state, first, &mut scratch, out, usize::MAX);
+        out.unplanned = out.len().saturating_sub(scratch.planned);
+        if scratch.bytes() <= KEPT_BYTES {
+            out.scratch = Some(scratch);
+        }
     }
 
-    /// The steps and states on the way to the `number`-th successor, which comes last.
+    /// The steps and states on the way to the `number`-th successor, which comes last. Of a very long way the middle is
+    /// left out.
     pub fn path(
         &self,
         raw: impl Fn(&[u32], &mut Successors),
         state: &[u32],
         number: usize,
     ) -> Option<Vec<(Step, Vec<u32>)>> {
+        let (mut head, mut tail) = (Vec::new(), std::collections::VecDeque::new());
+        let found = self.follow(raw, state, number, &mut |step, state| {
+            if head.len() < LONGEST_PATH / 2 {
+                return head.push((step, state.to_vec()));
+            }
+            if tail.len() == LONGEST_PATH / 2 {
+                tail.pop_front();
+            }
+            tail.push_back((step, state.to_vec()));
+        });
+        head.extend(tail);
+        found.then_some(head)
+    }
+
+    /// Tells of the steps and states on the way to the `number`-th successor, in order. Is there such a successor?
+    pub fn follow(
+        &self,
+        raw: impl Fn(&[u32], &mut Successors),
+        state: &[u32],
+        number: usize,
+        visit: &mut dyn FnMut(Step, &[u32]),
+    ) -> bool {
         let mut out = Successors::new(state.len());
         raw(state, &mut out);
         let first = self.first_going_on(&out, 0..out.len());
-        let entry = |list: &Successors, index: usize| (list.step(index), list.state(index).to_vec());
         if number < first {
-            return Some(vec![entry(&out, number)]);
+            visit(out.step(number), out.state(number));
+            return true;
         }
-        let mut found = None;
-        self.walk(&raw, state, first, &mut Scratch::new(state.len()), &mut out, |levels, buffer, out| {
-            if out.len() > number {
-                let mut path: Vec<_> = levels.iter().map(|level| entry(buffer, level.current)).collect();
-                path.push(entry(out, number));
-                found = Some(path);
+        if first == out.len() {
+            return false;
+        }
+        let mut scratch = Scratch::new(state.len());
+        scratch.planned = out.len();
+        let Ok(Some(end)) = self.walk(&raw, state, first, &mut scratch, &mut out, number) else { return false };
+        let Scratch { levels, buffer, .. } = &*scratch;
+        let Some((last, path)) = levels.split_last() else { return false };
+        for level in path {
+            let (step, state) = self.straight(&raw, buffer, level.next - 1, u64::MAX, visit);
+            visit(step, &state);
+        }
+        match end {
+            End::Entry(entry) => visit(buffer.step(entry), buffer.state(entry)),
+            End::Successor(count, number) => {
+                let (step, state) = self.straight(&raw, buffer, last.next - 1, count, visit);
+                visit(step, &state);
+                out.clear();
+                raw(&state, &mut out);
+                visit(out.step(number), out.state(number));
             }
-            found.is_none()
-        });
-        found
+            End::Stuck(count) => {
+                let (step, mut state) = self.straight(&raw, buffer, last.next - 1, count, visit);
+                self.scalar.store(&mut state, 0);
+                visit(step, &state);
+            }
+            End::Circle(count) => {
+                let (step, state) = self.straight(&raw, buffer, last.next - 1, count, visit);
+                visit(Step(step.0 | Step::FAULT), &state);
+            }
+        }
+        true
+    }
+
+    /// Goes from an entry of the buffer as long as there is no alternative, but no more than `count` steps. Tells of all
+    /// steps and states but the last, which it returns.
+    fn straight(
+        &self,
+        raw: &impl Fn(&[u32], &mut Successors),
+        buffer: &Successors,
+        entry: usize,
+        count: u64,
+        visit: &mut dyn FnMut(Step, &[u32]),
+    ) -> (Step, Vec<u32>) {
+        let (mut step, mut state) = (buffer.step(entry), buffer.state(entry).to_vec());
+        let mut out = Successors::new(state.len());
+        for _ in 0..count {
+            out.clear();
+            raw(&state, &mut out);
+            if out.len() != 1 || !self.goes_on(out.state(0), out.step(0)) {
+                break;
+            }
+            visit(step, &state);
+            step = out.step(0);
+            state.copy_from_slice(out.state(0));
+        }
+        (step, state)
     }
 
     fn goes_on(&self, state: &[u32], step: Step) -> bool {
@@ -108,170 +222,140 @@ impl Chain {
     }
 
     /// Replaces the entries of `out` from `first` on, which goes on, by the ends of their chains, in order, depth
-    /// first, until `ended` says to stop. It is told of new ends at the end of `out` as long as they have their own
-    /// steps, with the path to where they come from and the buffer that the path points into.
+    /// first, until there is one of number `wanted`; then it says how that was reached, and the levels show the path.
     fn walk(
         &self,
         raw: &impl Fn(&[u32], &mut Successors),
         start: &[u32],
         first: usize,
-        Scratch { levels, buffer }: &mut Scratch,
+        scratch: &mut Scratch,
         out: &mut Successors,
-        mut ended: impl FnMut(&[Level], &Successors, &Successors) -> bool,
-    ) {
-        levels.clear();
-        buffer.clear();
-        buffer.take_from(out, first);
-        levels.push(Level { first: 0, current: 0, end: buffer.len(), flags: 0, sum: 0 });
-        while let Some((level, path)) = levels.split_last_mut() {
-            if level.current == level.end {
-                buffer.truncate(level.first);
-                levels.pop();
-                if let Some(level) = levels.last_mut() {
-                    level.current += 1;
-                }
+        wanted: usize,
+    ) -> Result<Option<End>, Unfinished> {
+        scratch.levels.clear();
+        scratch.buffer.clear();
+        scratch.buffer.take_from(out, first);
+        scratch.levels.push(Level { first: 0, next: 0, end: scratch.buffer.len(), flags: 0, key: None });
+        while let Some(level) = scratch.levels.last_mut() {
+            if level.next == level.end {
+                scratch.buffer.truncate(level.first);
+                scratch.seen.leave(level.key);
+                scratch.levels.pop();
                 continue;
             }
-            let (state, step) = (buffer.state(level.current), buffer.step(level.current));
-            let first = out.len();
-            if !self.goes_on(state, step) {
-                let next = self.first_going_on(buffer, level.current + 1..level.end);
-                out.append(buffer, level.current..next);
-                level.current = next - 1;
-            } else if path.len() + 1 >= DEEPEST || self.comes_back(level, path, buffer, start) {
-                out.push(state, Step(step.0 | Step::FAULT));
-            } else {
-                raw(state, out);
-                if out.len() > first {
-                    let next = self.first_going_on(out, first..out.len());
-                    let flags = level.flags | step.flags();
-                    let (at, end) = (buffer.len(), buffer.len() + out.len() - next);
-                    buffer.take_from(out, next);
-                    if !ended(levels, buffer, out) {
-                        return;
-                    }
-                    rename(levels, buffer, out, first);
-                    if at < end {
-                        levels.push(Level { first: at, current: at, end, flags, sum: 0 });
-                    } else {
-                        levels.last_mut().expect("the loop holds a level").current += 1;
-                    }
-                    continue;
+            let (entry, before, depth) = (level.next, out.len(), scratch.levels.len());
+            let level = scratch.levels.last_mut().expect("there is one");
+            let (state, step) = (scratch.buffer.state(entry), scratch.buffer.step(entry));
+            if self.goes_on(state, step) {
+                level.next += 1;
+                if level.key.is_none() {
+                    // What follows another first step has another name.
+                    scratch.seen.clear();
                 }
-                // Nobody can go on.
-                out.push(state, step);
-                self.scalar.store(out.state_mut(first), 0);
+                let end = self.run_on(raw, start, scratch, out)?;
+                if out.len() > wanted {
+                    scratch.levels.truncate(depth);
+                    return Ok(end.map(|end| match end {
+                        End::Successor(count, _) => End::Successor(count, wanted - before),
+                        end => end,
+                    }));
+                }
+            } else {
+                level.next = self.first_going_on(&scratch.buffer, entry + 1..level.end);
+                out.append(&scratch.buffer, entry..level.next);
+                rename(&scratch.levels, &scratch.buffer, out, before);
+                if out.len() > wanted {
+                    return Ok(Some(End::Entry(entry + wanted - before)));
+                }
             }
-            level.current += 1;
-            if !ended(path, buffer, out) {
-                return;
-            }
-            rename(path, buffer, out, first);
         }
+        Ok(None)
     }
 
-    /// Does the current entry of `level` occur earlier on its path? Its sum is noted.
-    fn comes_back(&self, level: &mut Level, path: &[Level], buffer: &Successors, start: &[u32]) -> bool {
-        let state = buffer.state(level.current);
-        level.sum = state.iter().fold(0, |sum, word| sum.wrapping_add(*word));
-        let is_earlier = |earlier: &Level| earlier.sum == level.sum && buffer.state(earlier.current) == state;
-        (self.scalar.load(start) != 0 && start == state) || path.iter().any(is_earlier)
+    /// Goes on from the entry that the last level goes through, to where the chain ends or there are alternatives,
+    /// which become a level. Says how it came to what it appends to `out`, if it does.
+    fn run_on(
+        &self,
+        raw: &impl Fn(&[u32], &mut Successors),
+        start: &[u32],
+        scratch: &mut Scratch,
+        out: &mut Successors,
+    ) -> Result<Option<End>, Unfinished> {
+        let Scratch { levels, buffer, seen, at, before, planned } = scratch;
+        let level = levels.last().expect("the walk holds a level");
+        let entry = level.next - 1;
+        let mark = buffer.step(levels[0].next - 1).instance();
+        let mut flags = level.flags | buffer.step(entry).flags();
+        at.copy_from_slice(buffer.state(entry));
+        let (mut count, mut kept_at, mut kept_flags) = (0u64, 0u64, u32::MAX);
+        let first = out.len();
+        loop {
+            let is_known = kept_flags == flags && before == at;
+            if is_known || self.scalar.load(start) != 0 && start == *at {
+                out.push(at, Step(mark | flags | Step::FAULT));
+                return Ok(Some(End::Circle(count)));
+            }
+            if count == 2 * kept_at {
+                before.copy_from_slice(at);
+                (kept_at, kept_flags) = (count.max(1), flags);
+            }
+            raw(at, out);
+            if out.gave_up().is_some() || self.patience.is_over() {
+                out.give_up(GaveUp::Stopped);
+                return Err(Unfinished);
+            }
+            if out.len() != first + 1 || !self.goes_on(out.state(first), out.step(first)) {
+                break;
+            }
+            flags |= out.step(first).flags();
+            at.copy_from_slice(out.state(first));
+            out.truncate(first);
+            count += 1;
+        }
+        if out.len() == first {
+            out.push(at, Step(mark | flags));
+            self.scalar.store(out.state_mut(first), 0);
+            return Ok(Some(End::Stuck(count)));
+        }
+        let next = self.first_going_on(out, first..out.len());
+        if next < out.len() {
+            match seen.enter(at, flags) {
+                Answer::Left => {
+                    out.truncate(first);
+                    return Ok(None);
+                }
+                Answer::OnPath => {
+                    out.truncate(first);
+                    out.push(at, Step(mark | flags | Step::FAULT));
+                    return Ok(Some(End::Circle(count)));
+                }
+                Answer::New(key) => {
+                    let (at, end) = (buffer.len(), buffer.len() + out.len() - next);
+                    buffer.take_from(out, next);
+                    levels.push(Level { first: at, next: at, end, flags, key: Some(key) });
+                }
+            }
+        }
+        name(out, first, mark | flags);
+        let unplanned = out.len().saturating_sub(*planned) * (out.width() + 1) * size_of::<u32>();
+        if unplanned + scratch.bytes() > self.patience.chain_bytes {
+            out.give_up(GaveUp::Memory);
+            return Err(Unfinished);
+        }
+        Ok(Some(End::Successor(count, 0)))
     }
 }
 
 /// Gives the entries of `out` from `first` on, which end chains, the first step of their path and all its flags.
-fn rename(path: &[Level], buffer: &Successors, out: &mut Successors, first: usize) {
-    let Some(last) = path.last() else { return };
-    let mark = buffer.step(path[0].current).instance() | last.flags | buffer.step(last.current).flags();
-    for step in out.steps_mut(first) {
-        *step = mark | Step(*step).flags();
+fn rename(levels: &[Level], buffer: &Successors, out: &mut Successors, first: usize) {
+    // Entries beside the first step are what they are.
+    if let [top, .., last] = levels {
+        name(out, first, buffer.step(top.next - 1).instance() | last.flags);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two words: the exclusive scalar, and a number. `edges` maps (exclusive, number) to its successors.
-    type Edges<'a> = &'a [((u32, u32), &'a [(u32, u32, u32)])];
-
-    /// Exclusive scalar, number and step of a successor.
-    type Entry = (u32, u32, u32);
-
-    fn run(edges: Edges, from: (u32, u32)) -> (Vec<Entry>, Vec<Vec<Entry>>) {
-        let raw = |state: &[u32], out: &mut Successors| {
-            let found = edges.iter().find(|(source, _)| *source == (state[0], state[1]));
-            for &(exclusive, number, step) in found.map_or(&[][..], |(_, targets)| targets) {
-                out.push(&[exclusive, number], Step(step));
-            }
-        };
-        let chain = Chain { scalar: Slot { word: 0, shift: 0, bits: 8 } };
-        let mut out = Successors::new(2);
-        chain.successors(raw, &[from.0, from.1], &mut out);
-        let ends: Vec<_> = out.iter().map(|(state, step)| (state[0], state[1], step.0)).collect();
-        let flat = |path: Vec<(Step, Vec<u32>)>| path.iter().map(|(step, s)| (s[0], s[1], step.0)).collect();
-        let paths = (0..ends.len()).map(|k| flat(chain.path(raw, &[from.0, from.1], k).unwrap())).collect();
-        assert!(chain.path(raw, &[from.0, from.1], ends.len()).is_none());
-        (ends, paths)
-    }
-
-    #[test]
-    fn a_chain_is_replaced_by_its_ends_in_order() {
-        let edges: Edges =
-            &[((0, 0), &[(0, 9, 1), (1, 1, 2), (0, 8, 3)]), ((1, 1), &[(1, 2, 4), (0, 3, 5)]), ((1, 2), &[(0, 4, 6)])];
-        let (ends, paths) = run(edges, (0, 0));
-        assert_eq!(ends, [(0, 9, 1), (0, 4, 2), (0, 3, 2), (0, 8, 3)]);
-        assert_eq!(paths[0], [(0, 9, 1)]);
-        assert_eq!(paths[1], [(1, 1, 2), (1, 2, 4), (0, 4, 6)]);
-        assert_eq!(paths[2], [(1, 1, 2), (0, 3, 5)]);
-    }
-
-    #[test]
-    fn ends_side_by_side_between_chains_keep_their_places() {
-        let first: &[Entry] = &[(1, 1, 1), (0, 7, 2), (0, 8, 3), (1, 2, 4), (0, 9, 5)];
-        let second: &[Entry] = &[(1, 2, 6), (0, 5, 7), (0, 6, 8)];
-        let edges: Edges = &[((0, 0), first), ((1, 1), second), ((1, 2), &[(0, 4, 9), (0, 3, 10)])];
-        let (ends, paths) = run(edges, (0, 0));
-        let numbers: Vec<_> = ends.iter().map(|&(_, number, step)| (number, step)).collect();
-        assert_eq!(numbers, [(4, 1), (3, 1), (5, 1), (6, 1), (7, 2), (8, 3), (4, 4), (3, 4), (9, 5)]);
-        assert_eq!(paths[1], [(1, 1, 1), (1, 2, 6), (0, 3, 10)]);
-        assert_eq!(paths[3], [(1, 1, 1), (0, 6, 8)]);
-        assert_eq!(paths[5], [(0, 8, 3)]);
-        assert_eq!(paths[7], [(1, 2, 4), (0, 3, 10)]);
-    }
-
-    #[test]
-    fn a_stuck_chain_gives_up_its_exclusiveness() {
-        let (ends, paths) = run(&[((0, 0), &[(1, 1, 2)])], (0, 0));
-        assert_eq!(ends, [(0, 1, 2)]);
-        assert_eq!(paths, [[(0, 1, 2)]]);
-    }
-
-    #[test]
-    fn flags_are_kept_and_faults_end_a_path() {
-        let edges: Edges =
-            &[((0, 0), &[(1, 1, 2 | Step::VIOLATION)]), ((1, 1), &[(0, 7, 5), (1, 1, 6 | Step::FAULT), (0, 8, 7)])];
-        let (ends, _) = run(edges, (0, 0));
-        assert_eq!(ends[0], (0, 7, 2 | Step::VIOLATION));
-        assert_eq!(ends[1].2, 2 | Step::VIOLATION | Step::FAULT);
-        assert_eq!(ends[2], (0, 8, 2 | Step::VIOLATION));
-    }
-
-    #[test]
-    fn a_chain_that_never_ends_is_a_fault() {
-        let edges: Edges = &[((0, 0), &[(1, 1, 0)]), ((1, 1), &[(1, 2, 1), (0, 5, 3)]), ((1, 2), &[(1, 1, 2)])];
-        let (ends, _) = run(edges, (0, 0));
-        assert_eq!(ends.len(), 2);
-        assert_eq!(ends[0].2, Step::FAULT);
-        assert_eq!(ends[1], (0, 5, 0));
-    }
-
-    #[test]
-    fn an_ever_growing_chain_is_a_fault() {
-        let raw = |state: &[u32], out: &mut Successors| out.push(&[1, state[1] + 1], Step(0));
-        let chain = Chain { scalar: Slot { word: 0, shift: 0, bits: 8 } };
-        let mut out = Successors::new(2);
-        chain.successors(raw, &[0, 0], &mut out);
-        assert_eq!(out.steps(), [Step::FAULT]);
+fn name(out: &mut Successors, first: usize, mark: u32) {
+    for step in out.steps_mut(first) {
+        *step = mark | Step(*step).flags();
     }
 }

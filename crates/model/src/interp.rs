@@ -8,19 +8,25 @@
 mod link;
 mod run;
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use plimsoll_ir::instances::choice_values;
 use plimsoll_ir::{
-    Choice, Command, Deadlock, Effects, Faults, Kind, Layout, ProcessId, Property, PropertyKind, Slot, System,
+    Choice, Command, Deadlock, Effects, Faults, Kind, Layout, Locals, ProcessId, Property, PropertyKind, Slot, System,
 };
 
 use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::order::Order;
-use crate::{Conventions, Model, Step, Successors};
-use link::{Expr, Linker, Place, Stmt};
+use crate::{Conventions, GaveUp, Model, Patience, Step, Successors, kinds};
+use link::{Expr, Linker, Place, Routine, Stmt};
 use run::{Fault, Machine, Stop};
+
+/// Instances of start commands in one part of the initial states.
+const PART: u32 = 1024;
+/// All instances of a command.
+const ALL: Range<u32> = 0..u32::MAX;
 
 /// Executes a system by walking its expressions and statements.
 pub struct Interp {
@@ -30,10 +36,12 @@ pub struct Interp {
     locations: Vec<Slot>,
     commands: Program,
     starts: Program,
+    procedures: Vec<Routine>,
     properties: Vec<Check>,
     /// Accepts states without successors as proper ends.
     accepted: Option<Expr>,
     chain: Option<Chain>,
+    patience: Patience,
     /// Computed when a reduction first asks.
     effects: OnceLock<Effects>,
 }
@@ -84,7 +92,7 @@ pub enum Problem {
     Division,
     /// A value did not fit the variable it was assigned to.
     Range,
-    /// A loop did not end in time.
+    /// A loop did not end in time, or a procedure called itself too often.
     Loop,
     /// The model itself says that something is wrong.
     Stated,
@@ -102,16 +110,31 @@ impl Interp {
             locations: system.processes.iter().map(|process| slot_of(process.location)).collect(),
             commands: Program::link(&system, &layout, &system.commands),
             starts: Program::link(&system, &layout, &system.starts),
+            procedures: system.procedures.iter().map(|procedure| Routine::link(&system, &layout, procedure)).collect(),
             properties: system.properties.iter().map(|property| Check::link(&system, &layout, property)).collect(),
             accepted: match &system.deadlock {
-                Deadlock::Stuck { accepted: Some(expr) } => Some(Linker::new(&system, &layout, &[]).expr(expr)),
+                Deadlock::Stuck { accepted: Some(expr) } => {
+                    Some(Linker::new(&system, &layout, Locals::temps(&[])).expr(expr))
+                }
                 _ => None,
             },
-            chain: system.exclusive.map(|var| Chain { scalar: slot_of(var) }),
+            chain: system.exclusive.map(|var| Chain { scalar: slot_of(var), patience: Patience::default() }),
+            patience: Patience::default(),
             effects: OnceLock::new(),
             layout,
             system,
         }
+    }
+
+    /// The same, with bounds on what one step may take.
+    pub fn with_patience(mut self, patience: Patience) -> Interp {
+        self.chain = self.chain.map(|chain| Chain { patience, ..chain });
+        self.patience = patience;
+        self
+    }
+
+    pub fn patience(&self) -> Patience {
+        self.patience
     }
 
     pub fn system(&self) -> &System {
@@ -140,13 +163,14 @@ impl Interp {
         let mut out = Successors::new(self.width());
         self.successors(state, &mut out);
         let number = out.steps().iter().position(|&other| other == step.0);
-        let path = number.map_or(Vec::new(), |number| self.path(state, number));
-        let befores = std::iter::once(state).chain(path.iter().map(|(_, state)| state.as_slice()));
-        let within = |(before, (step, _)): (&[u32], &(Step, Vec<u32>))| {
-            self.explain_instance(&self.commands, before, step.instance())
-        };
-        let endless = || Explanation::new(Problem::Chain, "the atomic chain does not end".into(), None);
-        Some(befores.zip(&path).find_map(within).unwrap_or_else(endless))
+        let (mut before, mut found) = (state.to_vec(), None);
+        if let (Some(chain), Some(number)) = (&self.chain, number) {
+            chain.follow(|state, out| self.plain(state, out), state, number, &mut |step, after| {
+                found = found.take().or_else(|| self.explain_instance(&self.commands, &before, step.instance()));
+                before.copy_from_slice(after);
+            });
+        }
+        Some(found.unwrap_or_else(|| Explanation::new(Problem::Chain, "the atomic chain does not end".into(), None)))
     }
 
     /// What went wrong in a start command; `None` if nothing does.
@@ -156,10 +180,10 @@ impl Interp {
 
     fn explain_instance(&self, program: &Program, state: &[u32], instance: u32) -> Option<Explanation> {
         let (command, number) = program.order.locate(instance)?;
-        let mut machine = Machine::new(state);
+        let mut machine = Machine::new(state, &self.procedures, self.patience);
         match program.codes[command.index()].fire(&mut machine, number) {
             Err(Stop::Fault(fault)) => Some(Explanation::of(&fault)),
-            Err(Stop::Discard) | Ok(false) => None,
+            Err(Stop::Discard | Stop::GaveUp) | Ok(false) => None,
             Ok(true) => machine.failed.map(|message| Explanation::new(Problem::Assertion, message.to_string(), None)),
         }
     }
@@ -168,12 +192,12 @@ impl Interp {
     fn expand(&self, program: &Program, state: &[u32], out: &mut Successors) {
         assert_eq!(state.len(), self.width(), "a state has the width of its model");
         let before = out.len();
-        let mut machine = Machine::new(state);
+        let mut machine = Machine::new(state, &self.procedures, self.patience);
         for section in &program.order.sections {
             for group in &section.groups {
                 let location = group.process.map_or(0, |process| self.location(process, state));
                 for &command in group.lists.get(location as usize).into_iter().flatten() {
-                    self.run_command(program, command, state, &mut machine, out);
+                    self.run_command(program, command, ALL, state, &mut machine, out);
                 }
             }
             if out.len() > before {
@@ -182,11 +206,12 @@ impl Interp {
         }
     }
 
-    /// Tries every instance of a command. `machine` holds a copy of `state` and does so again afterwards.
+    /// Tries every instance of a command that is among `wanted`. `machine` holds a copy of `state` and does so again afterwards.
     fn run_command<'a>(
         &'a self,
         program: &'a Program,
         command: usize,
+        wanted: Range<u32>,
         state: &[u32],
         machine: &mut Machine<'a>,
         out: &mut Successors,
@@ -195,12 +220,16 @@ impl Interp {
         if code.at.iter().any(|&(process, location)| self.location(process, state) != location) {
             return;
         }
-        for number in 0..program.order.instances(command) {
-            let instance = program.order.first_instance(command) + number;
-            match code.fire(machine, number) {
+        let first = program.order.first_instance(command);
+        let end = program.order.instances(command).min(wanted.end.saturating_sub(first));
+        for number in wanted.start.saturating_sub(first)..end {
+            let instance = first + number;
+            let fired = if machine.is_patient() { code.fire(machine, number) } else { Err(Stop::GaveUp) };
+            match fired {
                 Ok(true) if machine.failed.is_some() => out.push(&machine.state, Step(instance | Step::VIOLATION)),
                 Ok(true) => out.push(&machine.state, Step(instance)),
                 Err(Stop::Fault(_)) => out.push(state, Step(instance | Step::FAULT)),
+                Err(Stop::GaveUp) => return out.give_up(GaveUp::Stopped),
                 Ok(false) | Err(Stop::Discard) => {}
             }
             machine.state.copy_from_slice(state);
@@ -214,7 +243,7 @@ impl Interp {
 
 impl Code {
     fn link(system: &System, layout: &Layout, command: &Command) -> Code {
-        let linker = Linker::new(system, layout, &command.temps);
+        let linker = Linker::new(system, layout, Locals::temps(&command.temps));
         Code {
             at: command.at.clone(),
             temp_words: linker.temp_words(),
@@ -250,7 +279,7 @@ impl Program {
 
 impl Check {
     fn link(system: &System, layout: &Layout, property: &Property) -> Check {
-        let linker = Linker::new(system, layout, &property.temps);
+        let linker = Linker::new(system, layout, Locals::temps(&property.temps));
         Check {
             temp_words: linker.temp_words(),
             prelude: linker.stmts(&property.prelude),
@@ -266,7 +295,8 @@ impl Check {
             Ok(_) => machine.truth(&self.expr),
             Err(stop) => Err(stop),
         };
-        machine.failed.is_some() || truth != Ok(self.wanted)
+        // Whoever gives up has to look at the reason: this is no judgement.
+        truth != Err(Stop::GaveUp) && (machine.failed.is_some() || truth != Ok(self.wanted))
     }
 }
 
@@ -293,6 +323,10 @@ impl Model for Interp {
         self.commands.order.most_successors()
     }
 
+    fn scratch_bytes(&self) -> usize {
+        self.chain.map_or(0, |chain| chain.patience.chain_bytes)
+    }
+
     fn initial(&self, out: &mut Successors) {
         let base = self.system.base_state(&self.layout);
         if self.system.starts.is_empty() {
@@ -300,6 +334,21 @@ impl Model for Interp {
         } else {
             self.expand(&self.starts, &base, out);
         }
+    }
+
+    fn initial_part(&self, part: u32, out: &mut Successors) -> bool {
+        // Where starts have ranks, which of them count depends on all.
+        let [section] = &self.starts.order.sections[..] else {
+            self.initial(out);
+            return false;
+        };
+        let wanted = part * PART..(part + 1).saturating_mul(PART);
+        let base = self.system.base_state(&self.layout);
+        let mut machine = Machine::new(&base, &self.procedures, self.patience);
+        for &command in section.groups.iter().flat_map(|group| &group.lists).flatten() {
+            self.run_command(&self.starts, command, wanted.clone(), &base, &mut machine, out);
+        }
+        out.gave_up().is_none() && wanted.end < self.starts.order.total()
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
@@ -318,13 +367,20 @@ impl Model for Interp {
     }
 
     fn violated(&self, state: &[u32]) -> Option<u32> {
-        let mut machine = Machine::new(state);
+        let mut machine = Machine::new(state, &self.procedures, self.patience);
         self.properties.iter().position(|check| check.is_violated(&mut machine)).map(|number| number as u32)
+    }
+
+    fn violates(&self, state: &[u32], property: u32) -> bool {
+        let check = self.properties.get(property as usize);
+        check.is_some_and(|check| check.is_violated(&mut Machine::new(state, &self.procedures, self.patience)))
     }
 
     /// A fault while evaluating means that the state is not accepted.
     fn accepts_end(&self, state: &[u32]) -> bool {
-        self.accepted.as_ref().is_some_and(|expr| Machine::new(state).truth(expr) == Ok(true))
+        self.accepted
+            .as_ref()
+            .is_some_and(|expr| Machine::new(state, &self.procedures, self.patience).truth(expr) == Ok(true))
     }
 
     fn conventions(&self) -> Conventions {
@@ -347,11 +403,11 @@ impl Model for Interp {
     fn kind(&self, step: Step) -> u8 {
         let Some((command, _)) = self.commands.order.locate(step.instance()) else { return 0 };
         match self.system.commands[command.index()].kind {
-            Kind::Control => 1,
-            Kind::Receive => 2,
-            Kind::Send => 3,
-            Kind::Assign => 4,
-            Kind::Other => 5,
+            Kind::Control => kinds::CONTROL,
+            Kind::Receive => kinds::RECEIVE,
+            Kind::Send => kinds::SEND,
+            Kind::Assign => kinds::ASSIGN,
+            Kind::Other => kinds::OTHER,
         }
     }
 }
@@ -372,8 +428,14 @@ impl Explanation {
                 let message = format!("{value} does not fit {place}, which holds {} to {}", scalar.low, scalar.high);
                 Explanation::new(Problem::Range, message, Some(place))
             }
+            Fault::Endless => {
+                Explanation::new(Problem::Loop, "the loop never ends: it comes back to where it was".into(), None)
+            }
             Fault::LoopLimit(limit) => {
                 Explanation::new(Problem::Loop, format!("the loop did not end within {limit} rounds"), None)
+            }
+            Fault::Recursion(limit) => {
+                Explanation::new(Problem::Loop, format!("a procedure calls itself more than {limit} deep"), None)
             }
             Fault::Stated(message) => Explanation::new(Problem::Stated, message.to_string(), None),
         }

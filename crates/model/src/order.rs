@@ -71,6 +71,11 @@ impl Order {
         self.first_instance(command + 1) - self.first_instance(command)
     }
 
+    /// How many instances there are.
+    pub fn total(&self) -> u32 {
+        self.numbers.total()
+    }
+
     /// The command that an instance belongs to, and its place among that command's instances.
     pub fn locate(&self, instance: u32) -> Option<(CommandId, u32)> {
         if instance >= self.numbers.total() {

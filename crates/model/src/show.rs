@@ -16,6 +16,8 @@ pub struct StepText {
     pub label: String,
     /// Line of the source, 0 if unknown.
     pub line: u32,
+    /// The free choices by name, with their values.
+    pub choices: Vec<(String, String)>,
     /// The statements it consists of, if the language tells.
     pub acts: Vec<Act>,
 }
@@ -129,14 +131,15 @@ impl Show {
         let shown = command.choices.iter().zip(values).map(|(choice, value)| {
             let (name, ty) = &command.temps[choice.temp.index()];
             let text = ty.as_scalar().map_or_else(|| value.to_string(), |scalar| self.scalar(&scalar, value));
-            format!("{name}={text}")
+            (name.clone(), text)
         });
-        let shown: Vec<String> = shown.collect();
+        let choices: Vec<(String, String)> = shown.collect();
+        let shown: Vec<String> = choices.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let label = match shown.is_empty() {
             true => command.label.clone(),
             false => format!("{} ({})", command.label, shown.join(", ")),
         };
-        StepText { process: process.clone(), label, line: command.line, acts: command.acts.clone() }
+        StepText { process: process.clone(), label, line: command.line, choices, acts: command.acts.clone() }
     }
 }
 

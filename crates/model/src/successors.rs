@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::GaveUp;
 use crate::chain;
 use crate::symmetry::canon;
 
@@ -54,6 +55,9 @@ pub struct Successors {
     pub(crate) scratch: Option<Box<chain::Scratch>>,
     /// Kept for the search for representatives.
     pub(crate) canon: Option<Box<canon::Scratch>>,
+    /// Entries that there are only because of chains.
+    pub(crate) unplanned: usize,
+    gave_up: Option<GaveUp>,
 }
 
 impl Successors {
@@ -79,6 +83,22 @@ impl Successors {
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
+        self.unplanned = 0;
+        self.gave_up = None;
+    }
+
+    /// Is the list incomplete, and why? Then nothing in it means anything.
+    pub fn gave_up(&self) -> Option<GaveUp> {
+        self.gave_up
+    }
+
+    pub fn give_up(&mut self, why: GaveUp) {
+        self.gave_up.get_or_insert(why);
+    }
+
+    /// What the entries take, and what is kept for more of them.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.states.capacity() + self.steps.capacity()) * size_of::<u32>()
     }
 
     /// Keeps only the first `len` entries.
@@ -128,6 +148,11 @@ impl Successors {
     pub fn step(&self, index: usize) -> Step {
         assert!(index < self.len);
         Step(self.steps[index])
+    }
+
+    /// Takes the marks for a fault and for a violation off a step.
+    pub fn excuse(&mut self, index: usize) {
+        self.steps[index] = self.step(index).instance();
     }
 
     /// All states, end to end.

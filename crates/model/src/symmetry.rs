@@ -112,10 +112,21 @@ impl<M: Model> Model for Symmetric<M> {
         self.inner.most_successors()
     }
 
+    fn scratch_bytes(&self) -> usize {
+        self.inner.scratch_bytes()
+    }
+
     fn initial(&self, out: &mut Successors) {
         let first = out.len();
         self.inner.initial(out);
         self.represent_from(first, &[], out);
+    }
+
+    fn initial_part(&self, part: u32, out: &mut Successors) -> bool {
+        let first = out.len();
+        let more = self.inner.initial_part(part, out);
+        self.represent_from(first, &[], out);
+        more
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
@@ -143,6 +154,11 @@ impl<M: Model> Model for Symmetric<M> {
 
     fn conventions(&self) -> Conventions {
         Conventions { stuttering_is_deadlock: false, ..self.inner.conventions() }
+    }
+
+    /// Renaming elements changes which instance of a command a step is, not what kind of command.
+    fn kind(&self, step: Step) -> u8 {
+        self.inner.kind(step)
     }
 }
 

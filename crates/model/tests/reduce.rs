@@ -8,7 +8,7 @@ use plimsoll_ir::passes::merge::merge_and_tell;
 use plimsoll_ir::passes::{optimise, reduce};
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::{ProcessId, System, verify};
-use plimsoll_model::{Interp, Jit, Model, Step, Successors};
+use plimsoll_model::{Interp, Jit, Model, Step, Successors, Unmerge};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Systems with more states are left out.
@@ -59,6 +59,69 @@ fn explore(model: &impl Model) -> Option<Explored> {
             explored.stuck.insert(state);
         }
     }
+}
+
+/// Follows positions from a state, or from before the initial states, and returns where they lead and the flags on the way.
+fn follow(model: &Interp, from: Option<&[u32]>, positions: &[u32]) -> (Vec<u32>, u32) {
+    let mut state = from.map(<[u32]>::to_vec);
+    let mut flags = 0;
+    for &position in positions {
+        let mut out = Successors::new(model.width());
+        match &state {
+            Some(state) => model.successors(state, &mut out),
+            None => model.initial(&mut out),
+        }
+        flags |= out.step(position as usize).0 & (Step::FAULT | Step::VIOLATION);
+        state = Some(out.state(position as usize).to_vec());
+    }
+    (state.expect("there are positions"), flags)
+}
+
+#[test]
+fn merged_steps_can_be_taken_apart() {
+    let (mut apart, mut wrong) = (0, 0);
+    for seed in seeds().step_by(3) {
+        let system = system_of(seed);
+        let (merged, passed) = merge_and_tell(system.clone());
+        if passed.is_empty() {
+            continue;
+        }
+        let (before, after) = (Interp::new(system), Interp::new(merged));
+        let unmerge = Unmerge::new(&after, &before);
+        let mut check = |from: Option<&[u32]>, out: &Successors, position: usize| {
+            let (state, step) = (out.state(position), out.step(position));
+            for last in [false, true] {
+                let positions = match from {
+                    Some(from) => unmerge.step(from, position, last),
+                    None => unmerge.start(position, last),
+                };
+                let positions = positions.unwrap_or_else(|| panic!("seed {seed}: {from:?} to {state:?}"));
+                let (end, flags) = follow(&before, from, &positions);
+                apart += (positions.len() > 1) as usize;
+                wrong += (flags != 0) as usize;
+                match step.is_fault() {
+                    true => assert!(flags & Step::FAULT != 0, "seed {seed}"),
+                    false if last && step.is_violation() => assert!(flags & Step::VIOLATION != 0, "seed {seed}"),
+                    false => assert_eq!(end, state, "seed {seed}"),
+                }
+            }
+        };
+        let mut out = Successors::new(after.width());
+        after.initial(&mut out);
+        (0..out.len()).for_each(|position| check(None, &out, position));
+        let mut queue: Vec<Vec<u32>> = out.iter().map(|(state, _)| state.to_vec()).collect();
+        let mut seen = HashSet::new();
+        while let Some(state) = queue.pop().filter(|_| seen.len() < 40) {
+            if !seen.insert(state.clone()) {
+                continue;
+            }
+            out.clear();
+            after.successors(&state, &mut out);
+            (0..out.len().min(20)).for_each(|position| check(Some(&state), &out, position));
+            queue.extend(out.iter().filter(|(_, step)| !step.is_fault()).map(|(state, _)| state.to_vec()));
+        }
+    }
+    assert!(apart > 100 && wrong > 10, "{apart} steps were taken apart, {wrong} went wrong");
 }
 
 /// Is some process at one of the places?

@@ -534,3 +534,92 @@ fn steps_of_separate_processes_are_independent() {
         assert!(!model.independent(Step(0), Step(99)));
     }
 }
+
+/// The successors of the only initial state of a system in text.
+fn of_text(text: &str) -> Vec<(String, u32)> {
+    Bench::new(plimsoll_ir::text::parse(text).unwrap()).first()
+}
+
+#[test]
+fn a_procedure_works_on_what_its_caller_names() {
+    // By reference it sees its own writes at once; copies come back at the end.
+    let text = r#"system "t" var x: 0..9 var a: [3] { f: 0..9, g: 0..3 } var i: 0..2 = 1
+        procedure "p" { reference r: 0..9 input n: 0..9 temp m: 0..9 output n output m
+            do { &0 := &0 + n; n := x + 4; m := &0; i := 2; } }
+        command "c" { temp t: 0..9 temp u: 0..9 do { t := 3; call p(a[i].f; t; t, u); x := (t * 2) - u; } }
+        command "alias" { temp t: 0..9 temp u: 0..9 do { t := 3; call p(x; t; t, u); a[0].f := t; } }"#;
+    let found = of_text(text);
+    assert_eq!(found, entries(&[("5 0 0 3 0 0 0 2", 0), ("3 7 0 0 0 0 0 2", 1)]));
+}
+
+#[test]
+fn what_stops_a_procedure_stops_the_command() {
+    let text = r#"system "t" var x: 0..9 var a: [2] 0..1
+        procedure "inner" { input n: 0..9 do { if n == 1 { discard; } if n == 2 { fault "f"; } if n == 3 { a[n] := 1; }
+            assert n != 4 "a"; x := n; } }
+        procedure "outer" { input n: 0..9 do { call inner(; n;); } }
+        command "c" { temp n: 0..9 choose n in 0..4 do { call outer(; n;); a[0] := 1; } }"#;
+    let wanted = entries(&[("0 1 0", 0), ("", 2 | FAULT), ("", 3 | FAULT), ("4 1 0", 4 | VIOLATION)]);
+    assert_eq!(of_text(text), wanted);
+}
+
+#[test]
+fn a_procedure_may_be_inside_itself_so_often() {
+    let text = r#"system "t" var x: 0..99
+        procedure "sum" { input n: 0..9 temp m: 0..9 temp r: 0..99 output r recursion 3
+            do { if n > 0 { m := n - 1; call sum(; m; r); r := r + n; } } }
+        command "c" { temp n: 0..9 temp r: 0..99 choose n in 2..4 before { call sum(; n; r); } when r > 0 do { x := r; } }"#;
+    assert_eq!(of_text(text), entries(&[("3", 0), ("6", 1), ("", 2 | FAULT)]));
+}
+
+#[test]
+fn large_and_small_values_travel_alike() {
+    let record = "{ a: 0..9, b: -9..9, c: [4] -32768..32767 }";
+    let text = format!(
+        r#"system "t" var x: {record} = 1, -2, 3, -4, 5, -6 var y: {record} var z: {{ p: -2..1, q: [3] 0..1 }} = -2, 1, 0, 1
+        procedure "swap" {{ input r: {record} input s: {{ p: -2..1, q: [3] 0..1 }} temp o: -9..9 output o output r output s
+            do {{ o := r.b; r.b := r.c[r.a]; r.c[0] := s.p; s.q[1] := s.q[0]; }} }}
+        command "c" {{ temp o: -9..9 do {{ call swap(; x, z; o, y, z); x.b := o + 1; }} }}"#
+    );
+    assert_eq!(of_text(&text), entries(&[("1 -1 3 -4 5 -6 1 -4 -2 -4 5 -6 -2 1 1 1", 0)]));
+}
+
+#[test]
+fn sorting_puts_the_greatest_last_scalar_first() {
+    let sorted = |ty: &str, values: &str| {
+        let text = format!(r#"system "t" var a: {ty} = {values} command "c" {{ do {{ sort a; }} }}"#);
+        of_text(&text)[0].0.clone()
+    };
+    assert_eq!(sorted("[5] 0..6", "3, 6, 0, 6, 1"), "6 6 3 1 0");
+    assert_eq!(sorted("[5] -3..3", "3, -3, 0, 1, -1"), "3 1 0 -1 -3");
+    assert_eq!(sorted("[6] 0..1", "0, 1, 0, 0, 1, 1"), "1 1 1 0 0 0");
+    assert_eq!(sorted("[3] { f: 0..9, g: 0..3 }", "9, 1, 3, 2, 8, 1"), "3 2 9 1 8 1");
+    assert_eq!(sorted("[3] { f: 0..3, g: 0..255 }", "1, 7, 2, 7, 0, 9"), "0 9 2 7 1 7", "with a gap");
+    assert_eq!(
+        sorted("[3] { f: 0..3, g: [3] -32768..32767 }", "1, 5, -6, 7, 2, 5, 4, 7, 3, 9, 9, -9"),
+        "2 5 4 7 1 5 -6 7 3 9 9 -9"
+    );
+    assert_eq!(
+        sorted("[40] 0..1", &["0"; 39].join(", ").replacen("0", "1", 1).replace("1", "0, 1")).matches('1').count(),
+        1
+    );
+}
+
+#[test]
+fn a_switch_takes_the_first_case_that_asks_for_the_value() {
+    let text = r#"system "t" var x: -9..9 var y: 0..9
+        command "c" { temp n: -3..9 choose n in -2..5 do { block {
+            if n == -2 { x := 1; break 0; } if (n == 1) || (n == 3) { x := 2; break 0; } if n == 3 { x := 3; break 0; }
+            if n == 4 { fault "f"; } if n == 5 { discard; } x := -5; } y := x + 6; } }"#;
+    let wanted = entries(&[("1 7", 0), ("-5 1", 1), ("-5 1", 2), ("2 8", 3), ("-5 1", 4), ("2 8", 5), ("", 6 | FAULT)]);
+    assert_eq!(of_text(text), wanted);
+}
+
+#[test]
+fn a_fault_that_depends_on_the_first_choice_is_one_of_all_instances() {
+    let text = r#"system "t" var a: [3] 0..2 = 1, 0, 2 var x: 0..9
+        command "c" { temp i: 0..2 temp j: 0..3 choose i in 0..2 choose j in 1..2
+            before { if a[i] == 0 { fault "f"; } } when (a[i] == 1) && (x == 0) do { x := j; } }"#;
+    let wanted = entries(&[("1 0 2 1", 0), ("1 0 2 2", 1), ("", 2 | FAULT), ("", 3 | FAULT)]);
+    assert_eq!(of_text(text), wanted);
+}

@@ -1,17 +1,12 @@
-//! Breadth-first search, level by level, in waves of many blocks, by one worker or by several.
-//!
-//! A level is worked off in **waves**. The states of a wave are cut into blocks, and each of three phases is done by
-//! whoever is free, item by item:
+//! Breadth-first search, level by level, in waves of many blocks, by one worker or by several. Three phases:
 //! 1. **expand** a block: its successors, their keys sorted by shard, deadlocks ([`expansion`]);
 //! 2. **enter** a shard: the keys of all blocks that belong to it, in the order of the blocks;
-//! 3. **number** a block: what is fresh goes to the queue and gets its entry in the step log, properties are checked.
+//! 3. **number** a block: what is fresh goes to the queue and to the step log, properties are checked.
 //!
-//! In between the leader adds up: how many states of each block are fresh gives the first of the next block its number,
-//! and blocks are entered into the ledger ([`ledger`]) one after the other. Equal states meet in one shard in the
-//! order in which they were found, so **states, numbers, log, counts and traces are the same whatever the number of
-//! workers and of shards**; where waves and blocks begin depends on what was found alone. One worker takes every block
-//! through all phases before the next, for its memory stays in the processor's caches then, and so does the leader where
-//! a wave is small.
+//! Each is done by whoever is free, item by item ([`team`]); in between the leader adds up, and enters blocks into the
+//! ledger ([`ledger`]) in order. Equal states meet in one shard in the order in which they were found, so **states,
+//! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
+//! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
 //! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
 //! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
@@ -25,7 +20,7 @@ use crate::control::Control;
 use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
-use plimsoll_model::{Conventions, Model};
+use plimsoll_model::{Conventions, GaveUp, Model};
 use plimsoll_store::{Chain, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -37,6 +32,9 @@ use team::Team;
 const STACK_BYTES: usize = 8 << 20;
 /// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
 const LEAST_STATES: usize = 16;
+/// Blocks of wide states have fewer: so many words, but not fewer successors than this.
+const BLOCK_WORDS: usize = 32 << 10;
+const LEAST_SUCCESSORS: usize = 512;
 /// Blocks for each worker of a part of a wave.
 const BLOCKS_PER_WORKER: usize = 4;
 
@@ -69,6 +67,18 @@ impl Crew {
     pub const BLOCK_SUCCESSORS: usize = 8192;
     /// Enough for many workers.
     pub const WAVE_SUCCESSORS: usize = 1 << 18;
+    /// Blocks of wide states have fewer of them: so many words of successors are enough.
+    const BLOCK_WORDS: usize = 1 << 19;
+
+    /// For states of so many words.
+    pub fn for_width(workers: usize, width: usize) -> Crew {
+        let (usual, most) = (Crew::of(workers), (Crew::BLOCK_WORDS / width.max(1)).max(1));
+        Crew {
+            block_successors: usual.block_successors.min(most),
+            shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
+            ..usual
+        }
+    }
 
     pub fn of(workers: usize) -> Crew {
         Crew {
@@ -78,6 +88,13 @@ impl Crew {
             shared_block_successors: [512, 4096],
             shared_successors: 4096,
         }
+    }
+
+    /// The same with smaller blocks where states are wide.
+    fn for_states_of(self, width: usize) -> Crew {
+        let most = (BLOCK_WORDS / width).max(LEAST_SUCCESSORS);
+        let shared_block_successors = self.shared_block_successors.map(|successors| successors.min(most));
+        Crew { block_successors: self.block_successors.min(most), shared_block_successors, ..self }
     }
 
     /// How many blocks are held at once, at most.
@@ -96,6 +113,7 @@ pub fn bfs<M: Model + ?Sized>(
     control: &mut Control,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
+    let crew = crew.for_states_of(model.width());
     let search = Search {
         model,
         conventions: model.conventions(),
@@ -116,6 +134,11 @@ pub fn bfs<M: Model + ?Sized>(
         let _dismissal = Dismissal(&search.team);
         search.lead(&mut ledger, scope)
     });
+    // Whoever was told to stop may have been told nothing wrong about the last states.
+    let end = match (end, ledger.control.stopped()) {
+        (End::Done, Some(why)) => End::Out(why),
+        (end, _) => end,
+    };
     let complete = matches!(end, End::Done);
     let verdict = ledger.verdict(end);
     let mut stats = ledger.tally.stats;
@@ -125,18 +148,30 @@ pub fn bfs<M: Model + ?Sized>(
     Outcome { verdict, stats, complete }
 }
 
-/// Some states of a level, the first ones in the queue.
+/// Some states of a level, the first ones in the queue; or a part of them.
 #[derive(Clone, Copy, Default)]
 struct Wave {
     level: u32,
     /// The number of its first state.
     first: u64,
     states: usize,
-    /// States of a block.
+    /// States of a block, and how many blocks there are.
     block: usize,
-    /// The first block of the part that is worked on, and how many there are.
-    first_block: usize,
     blocks: usize,
+}
+
+impl Wave {
+    /// The same without the first `states`.
+    fn after(self, states: usize) -> Wave {
+        let left = self.states - states;
+        Wave { first: self.first + states as u64, states: left, blocks: left.div_ceil(self.block), ..self }
+    }
+
+    /// The first blocks of it.
+    fn first_blocks(self, blocks: usize) -> Wave {
+        let blocks = blocks.min(self.blocks);
+        Wave { states: self.states.min(blocks * self.block), blocks, ..self }
+    }
 }
 
 /// What all workers see.
@@ -202,16 +237,16 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// One item of a phase, on behalf of whoever is free.
     fn perform(&self, phase: u8, item: usize, worker: &mut Worker) {
         match phase {
-            EXPAND => self.expand(read(&self.wave).first_block + item, item, worker),
+            EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
             _ => self.number(item),
         }
     }
 
-    /// Phase 1, for block `number` of the wave.
-    fn expand(&self, number: usize, buffer: usize, worker: &mut Worker) {
+    /// Phase 1, for one block of the wave or of its part.
+    fn expand(&self, number: usize, worker: &mut Worker) {
         let wave = *read(&self.wave);
-        let mut block = write(&self.blocks[buffer]);
+        let mut block = write(&self.blocks[number]);
         if self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             block.done = Done::Cut;
             return;
@@ -220,7 +255,8 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         read(&self.queue).read(place, wave.block.min(wave.states - place), &mut block.parents);
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
-        block.encode(&self.coder, self.needs, &mut worker.keys);
+        let needs = Needs { sorted: wave.blocks > 1, ..self.needs };
+        block.encode(&self.coder, needs, &mut worker.keys);
     }
 
     /// Phase 2, for one shard.
@@ -245,10 +281,11 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
 
     /// Why a block has no keys.
     fn why(&self, done: Done) -> Why {
+        let late = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         match done {
-            Done::Cut if self.stop.load(Ordering::Relaxed) => Why::Interrupted,
-            Done::Cut => Why::Time,
-            Done::Full | Done::Encoded => Why::Memory,
+            Done::Cut | Done::GaveUp(GaveUp::Stopped) if late() => Why::Time,
+            Done::Cut | Done::GaveUp(GaveUp::Stopped) => Why::Interrupted,
+            Done::Full | Done::Encoded | Done::GaveUp(GaveUp::Memory) => Why::Memory,
         }
     }
 
@@ -272,11 +309,23 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let mut block = write(&search.blocks[0]);
-        let (positions, wrong) = block.start(search.model, search.needs);
-        block.encode(&search.coder, search.needs, &mut self.worker.keys);
-        self.enter_alone(&mut block, Some(&positions))?;
-        ledger.enter_starts(&block, &wrong)?;
-        search.room()
+        let (mut part, mut next) = (0, Some(0));
+        while let Some(first) = next {
+            if part > 0 {
+                let look = (part as usize).is_multiple_of(BLOCKS_PER_LOOK);
+                if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
+                    return Err(why);
+                }
+                search.coder.learn_from(&mut write(&search.tiers));
+            }
+            let starts = block.start(search.model, search.needs, part, first);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            self.enter_alone(&mut block, Some(&starts.positions))?;
+            ledger.enter_starts(&block, &starts.wrong)?;
+            search.room()?;
+            (part, next) = (part + 1, starts.next);
+        }
+        Ok(())
     }
 
     /// Works off a part of the states that are left of a level, and says how many.
@@ -296,14 +345,23 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         search.coder.learn_from(&mut write(&search.tiers));
         let (wave, shared) = self.plan(level, left, ledger)?;
         self.unseen += wave.blocks;
-        let done = if shared { self.together(wave, ledger, scope) } else { self.alone(wave, ledger) };
-        let mut queue = write(&search.queue);
-        let states = (ledger.expanded - wave.first) as usize;
-        queue.advance(states);
-        let stats = &mut ledger.tally.stats;
-        stats.frontier = queue.len() as u64;
-        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
-        done.map(|()| states)
+        if shared {
+            self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
+        }
+        let mut left = wave;
+        while left.states > 0 {
+            let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            *write(&search.wave) = part;
+            let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
+            let mut queue = write(&search.queue);
+            queue.advance((ledger.expanded - part.first) as usize);
+            let stats = &mut ledger.tally.stats;
+            stats.frontier = queue.len() as u64;
+            stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+            done?;
+            left = left.after(part.states);
+        }
+        Ok(wave.states)
     }
 
     /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
@@ -333,22 +391,18 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         };
         let block = (block_successors / degree).max(LEAST_STATES.min(block_successors));
         let blocks = states.div_ceil(block);
-        let wave = Wave { level, first: ledger.expanded, states, block, first_block: 0, blocks };
-        *write(&search.wave) = wave;
+        let wave = Wave { level, first: ledger.expanded, states, block, blocks };
         Ok((wave, shared && wave.blocks > 1))
     }
 
-    /// One block after the other goes through all phases.
-    fn alone(&mut self, wave: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    /// Takes one block through all phases.
+    fn alone(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
-        for number in 0..wave.blocks {
-            search.expand(number, 0, &mut self.worker);
-            let mut block = write(&search.blocks[0]);
-            self.enter_alone(&mut block, None)?;
-            ledger.enter(&block)?;
-            search.room()?;
-        }
-        Ok(())
+        search.expand(0, &mut self.worker);
+        let mut block = write(&search.blocks[0]);
+        self.enter_alone(&mut block, None)?;
+        ledger.enter(&block)?;
+        search.room()
     }
 
     /// Takes a block that was expanded through the other phases.
@@ -360,40 +414,31 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
         }
-        {
-            let tiers = read(&search.tiers);
-            search.coder.show(&tiers);
-            if tiers.enter_all(block.block(), &block.entry).is_err() {
-                search.full.store(0, Ordering::Relaxed);
-            }
+        let mut tiers = write(&search.tiers);
+        search.coder.show(&tiers);
+        if tiers.enter_all(block.block(), &block.entry).is_err() {
+            search.full.store(0, Ordering::Relaxed);
         }
         block.find_fresh();
-        block.place = write(&search.queue).extend(block.fresh.len())?;
-        block.number(search.model, &read(&search.queue), starts);
-        write(&search.tiers).sample(block.block(), &block.fresh);
+        let mut queue = write(&search.queue);
+        block.place = queue.extend(block.fresh.len())?;
+        block.number(search.model, &queue, starts);
+        tiers.sample(block.block(), &block.fresh);
         Ok(())
     }
 
-    /// All workers take part, phase by phase; as many blocks at a time as there are buffers.
-    fn together(&mut self, wave: Wave, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> Result<(), Why> {
+    /// All workers take part, phase by phase.
+    fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
-        let shards = read(&search.tiers).shards();
-        self.call(wave.blocks.max(shards), scope);
-        for first_block in (0..wave.blocks).step_by(search.blocks.len()) {
-            let blocks = (wave.blocks - first_block).min(search.blocks.len());
-            self.work_off_part(Wave { first_block, blocks, ..wave }, shards, ledger)?;
-        }
-        Ok(())
-    }
-
-    fn work_off_part(&mut self, part: Wave, shards: usize, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
-        let search = self.search;
-        *write(&search.wave) = part;
         self.perform_all(EXPAND, part.blocks)?;
         let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
         let blocks = (0..part.blocks).take_while(encoded).count();
         write(&search.wave).blocks = blocks;
-        search.coder.show(&read(&search.tiers));
+        let shards = {
+            let tiers = read(&search.tiers);
+            search.coder.show(&tiers);
+            tiers.shards()
+        };
         self.perform_all(ENTER, shards)?;
         // What comes behind a block that found no room does not count.
         let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));

@@ -1,7 +1,7 @@
 //! What is asked of a search, when it must end, and what it counts.
 
 use crate::verdict::Why;
-use plimsoll_store::Tiers;
+use plimsoll_store::{Grant, Tiers};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -83,24 +83,67 @@ impl Stats {
     }
 }
 
+/// Memory for the path to a violation. It is kept aside as the search gets deeper, for when the path is wanted nothing else
+/// is sure to be free.
+#[derive(Debug)]
+pub struct PathRoom {
+    grant: Grant,
+    kept_bytes: u64,
+}
+
+impl PathRoom {
+    /// Shorter paths are not worth keeping books about.
+    const FREE_BYTES: u64 = 64 << 10;
+    /// Kept at a time.
+    const PIECE_BYTES: u64 = 64 << 10;
+
+    pub fn new(grant: Grant) -> PathRoom {
+        PathRoom { grant, kept_bytes: 0 }
+    }
+
+    /// Makes sure that there is room for a path of so many steps.
+    pub(crate) fn keep(&mut self, depth: u32) -> Result<(), Why> {
+        while u64::from(depth) * 4 > self.kept_bytes + PathRoom::FREE_BYTES {
+            if !self.grant.take(PathRoom::PIECE_BYTES) {
+                return Err(Why::Memory);
+            }
+            self.kept_bytes += PathRoom::PIECE_BYTES;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PathRoom {
+    fn drop(&mut self) {
+        self.grant.give_back(self.kept_bytes);
+    }
+}
+
 /// The strings by which a search is held.
 pub struct Control<'a> {
     pub ask: Ask,
     pub limits: Limits,
     /// Set from outside to end the search at the next block of states.
     pub stop: &'a AtomicBool,
+    pub room: PathRoom,
     /// Called now and then with the counts so far.
     pub watch: &'a mut (dyn FnMut(&Stats) + Send),
 }
 
 impl Control<'_> {
+    /// Was the search told to end? Then what the model said last may mean nothing.
+    pub(crate) fn stopped(&self) -> Option<Why> {
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.stop.load(Ordering::Relaxed).then(|| if late() { Why::Time } else { Why::Interrupted })
+    }
+
     /// Must the search end now? If it is time to `look`, those outside are told how far it is.
     pub(crate) fn must_end(&mut self, look: bool, stats: &mut Stats, store: &Tiers) -> Option<Why> {
         if self.limits.states.is_some_and(|limit| stats.states >= limit) {
             return Some(Why::States);
         }
-        if self.stop.load(Ordering::Relaxed) {
-            return Some(Why::Interrupted);
+        if let Some(why) = self.stopped() {
+            return Some(why);
         }
         if let Some(percent) = self.limits.redundancy_percent {
             stats.look_at(store);

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use crate::trace::{is_deadlock, keep_sound_starts};
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step, Successors};
-use plimsoll_store::{Answer, Chain, Note, Place, Scratch, Stack};
+use plimsoll_store::{Answer, Buffers, Chain, Note, Place, Stack};
 
 /// States entered between two looks at limits, and at the clock.
 const STATES_PER_CHECK: u64 = 256;
@@ -59,12 +59,13 @@ fn search<M: Model + ?Sized>(
         out: Successors::new(model.width()),
         fresh: Vec::new(),
         items: Vec::new(),
-        scratch: Scratch::default(),
+        buffers: Buffers::default(),
         starts: Vec::new(),
+        first_start: 0,
         violation: None,
         cut: false,
     };
-    let end = search.run();
+    let end = search.run().and_then(|()| search.control.stopped().map_or(Ok(()), Err));
     search.cut |= search.sleep.as_ref().is_some_and(|sleep| sleep.rule == Rule::Published);
     let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
     let verdict = search.verdict(end);
@@ -89,9 +90,10 @@ struct Dfs<'a, 'c, M: ?Sized> {
     fresh: Vec<u32>,
     /// The next frame, if items are marked.
     items: Vec<u32>,
-    scratch: Scratch,
-    /// The positions of the initial states.
+    buffers: Buffers,
+    /// The positions of the initial states of this part, and of the first one, were it sound.
     starts: Vec<u32>,
+    first_start: u32,
     violation: Option<Violation>,
     /// States may have been missed: one was not expanded because of the depth limit, or the rule loses some.
     cut: bool,
@@ -101,21 +103,37 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     fn run(&mut self) -> Result<(), Why> {
         let width = self.model.width();
         let mut item = vec![0; if self.marked { Sleep::item_words(width) } else { width }];
-        self.model.initial(&mut self.out);
-        self.note_flags(None)?;
-        self.starts = keep_sound_starts(&mut self.out);
-        self.push(Place::NOWHERE, true)?;
-        while self.stack.depth() > 0 {
-            if !self.stack.next(&mut item) {
-                self.leave()?;
-                continue;
-            }
-            self.visit(&item[..width], item.get(width).copied())?;
-            if self.violation.is_some() && !self.control.ask.keep_going {
-                return Ok(());
+        let (mut part, mut first, mut more) = (0, 0, true);
+        while more {
+            self.out.clear();
+            more = self.model.initial_part(part, &mut self.out);
+            self.check_patience()?;
+            let next = first + self.out.len() as u32;
+            self.first_start = first;
+            self.note_flags(None)?;
+            self.starts = keep_sound_starts(&mut self.out, first);
+            (part, first) = (part + 1, next);
+            self.push(Place::NOWHERE, true)?;
+            while self.stack.depth() > 0 {
+                if !self.stack.next(&mut item) {
+                    self.leave()?;
+                    continue;
+                }
+                self.visit(&item[..width], item.get(width).copied())?;
+                if self.violation.is_some() && !self.control.ask.keep_going {
+                    return Ok(());
+                }
             }
         }
         Ok(())
+    }
+
+    /// The model may have given up, and then its answers mean nothing.
+    fn check_patience(&self) -> Result<(), Why> {
+        match self.control.stopped().or(self.out.gave_up().map(Why::from)) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
     /// The state just taken from the stack, to which `step` led.
@@ -127,7 +145,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 note.kind = self.model.kind(Step(step));
             }
         }
-        match self.store.enter(state, note, &mut self.scratch, &mut self.fresh) {
+        match self.store.enter(state, note, &mut self.buffers, &mut self.fresh) {
             Answer::Full => Err(Why::Memory),
             Answer::New(place) => {
                 let stats = &mut self.tally.stats;
@@ -154,6 +172,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     fn enter(&mut self, state: &[u32], place: Place) -> Result<(), Why> {
         let depth = self.stack.depth() as u32 - 1;
         self.tally.stats.depth = self.tally.stats.depth.max(depth);
+        self.control.room.keep(depth + 1)?;
         if let Some(property) = self.model.violated(state) {
             let what = self.tally.hit(property);
             self.find(what, None)?;
@@ -165,6 +184,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         }
         self.out.clear();
         self.model.successors(state, &mut self.out);
+        self.check_patience()?;
         self.tally.stats.transitions += self.out.len() as u64;
         if let Some(sleep) = &mut self.sleep {
             sleep.enter(self.model, state, self.stack)?;
@@ -192,7 +212,8 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
                 self.model.note_fault(state, step);
             }
             let what = self.tally.wrong(step, self.stack.depth() as u32, state.is_none());
-            self.find(what, Some(position as u32))?;
+            let first = if state.is_some() { 0 } else { self.first_start };
+            self.find(what, Some(first + position as u32))?;
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ pub mod trace;
 pub mod verdict;
 
 pub use bfs::{Crew, bfs};
-pub use control::{Ask, Control, Limits, Stats};
+pub use control::{Ask, Control, Limits, PathRoom, Stats};
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use sleep::Sleep;
-pub use trace::{ReplayError, Replayed, replay};
+pub use trace::{ReplayError, Replayed, Walk, replay, verify};
 pub use verdict::{Outcome, Trace, Verdict, Violation, What, Why};

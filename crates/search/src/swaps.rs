@@ -6,7 +6,7 @@
 //! both ways lead to the same state (the conditional independence of Katz and Peled 1992; Godefroid and Pirottin
 //! 1993). It takes a few expansions, so pairs that hardly ever commute are soon not asked any more.
 
-use plimsoll_model::{Model, Step, Successors};
+use plimsoll_model::{Model, Step, Successors, kinds};
 
 /// Pairs are told apart by this many counters; pairs that share one share their reputation.
 const COUNTERS: usize = 1 << 12;
@@ -24,9 +24,6 @@ pub(crate) enum Asked {
     /// Sends with receives, always: the relation of Godefroid et al. 1992.
     Channels,
 }
-
-/// The kinds of steps that receive and send, see [`Model::kind`].
-const CHANNEL_KINDS: [u8; 2] = [2, 3];
 
 /// The relation, with what was learnt about pairs and room for trying.
 #[derive(Debug)]
@@ -62,9 +59,9 @@ impl Swaps {
 
     fn ask<M: Model + ?Sized>(&mut self, model: &M, state: &[u32], taken: Step, other: Step) -> bool {
         if self.asked == Asked::Channels {
-            let mut kinds = [model.kind(taken), model.kind(other)];
-            kinds.sort_unstable();
-            return kinds == CHANNEL_KINDS && self.commute(model, state, taken, other) == Some(true);
+            let pair = [model.kind(taken), model.kind(other)];
+            let passes = pair == [kinds::SEND, kinds::RECEIVE] || pair == [kinds::RECEIVE, kinds::SEND];
+            return passes && self.commute(model, state, taken, other) == Some(true);
         }
         let key = (taken.0.min(other.0) as u64) << 32 | taken.0.max(other.0) as u64;
         let pair = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52) as usize % COUNTERS;
@@ -107,6 +104,10 @@ impl Swaps {
         let mut out = self.spare.pop().unwrap_or_else(|| Successors::new(model.width()));
         out.clear();
         model.successors(state, &mut out);
+        if out.gave_up().is_some() {
+            // Nothing is known, so nothing commutes.
+            out.truncate(0);
+        }
         out
     }
 }

@@ -1,6 +1,7 @@
 //! What a search can say.
 
 use crate::control::Stats;
+use plimsoll_model::GaveUp;
 use plimsoll_store::{Shortage, SpillError};
 
 /// The answer, and what was seen on the way to it.
@@ -70,6 +71,15 @@ pub enum Why {
     /// The store forgets so much that the search goes round in circles.
     Redundancy,
     Interrupted,
+}
+
+impl From<GaveUp> for Why {
+    fn from(why: GaveUp) -> Why {
+        match why {
+            GaveUp::Stopped => Why::Interrupted,
+            GaveUp::Memory => Why::Memory,
+        }
+    }
 }
 
 impl From<Shortage> for Why {

@@ -3,13 +3,14 @@
 //!
 //! `PLIMSOLL_SEED` and `PLIMSOLL_SEEDS` choose the random systems.
 
-use plimsoll_ir::random::{Size, random_system};
+use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Around, Interp, Model};
 use plimsoll_search::{
-    Ask, Control, Crew, Limits, Outcome, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
+    Ask, Control, Crew, Limits, Outcome, PathRoom, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
 };
-use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, Stack, StepLog};
+use plimsoll_store::packing::Packing;
+use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Row, Rule, Stack, StepLog};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -59,7 +60,8 @@ fn search(model: &impl Model, order: Order, store: &mut Chain, redundancy_percen
     let mut watch = |_: &_| {};
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let limits = Limits { redundancy_percent, ..Limits::default() };
-    let mut control = Control { ask, limits, stop: &stop, watch: &mut watch };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask, limits, stop: &stop, room, watch: &mut watch };
     let grant = grant();
     let outcome = match order {
         Order::Bfs => {
@@ -90,9 +92,8 @@ fn exact(model: &impl Model, order: Order) -> Found {
     search(model, order, &mut store, None)
 }
 
-fn cached(model: &impl Model, order: Order, codec: Codec, spec: &Spec, capacity: usize, percent: Option<u64>) -> Found {
-    let mut store =
-        Chain::with_cache(codec, &model.used_bits(), spec, order != Order::Bfs, capacity, &grant()).unwrap();
+fn cached(model: &impl Model, order: Order, codec: Codec, row: &Row, capacity: usize, percent: Option<u64>) -> Found {
+    let mut store = Chain::with_row(codec, &model.used_bits(), row, order != Order::Bfs, capacity, &grant()).unwrap();
     search(model, order, &mut store, percent)
 }
 
@@ -132,9 +133,10 @@ fn each_system(default_count: u64, mut with: impl FnMut(u64, &Interp, &Found)) {
 }
 
 /// All chains worth trying.
-fn specs() -> Vec<Spec> {
-    let singles = Rule::ALL.into_iter().map(Spec::single);
-    singles.chain(["MFU:25%,LRU:75%", "LRU,RND,SC"].map(|text| text.parse().unwrap())).collect()
+fn rows() -> Vec<Row> {
+    let singles = Rule::ALL.into_iter().map(Row::single);
+    let chains = ["KEEP", "MFU:25%,LRU:75%", "LRU,RND,SC", "KEEP:50%,SC:50%", "KEEP:20%,RND,LRU", "OI:40%,KEEP:60%"];
+    singles.chain(chains.map(|text| Row::chain(text).unwrap())).collect()
 }
 
 #[test]
@@ -146,17 +148,17 @@ fn exact_searches_agree() {
 
 #[test]
 fn depth_first_with_any_cache_is_complete() {
-    let specs = specs();
+    let rows = rows();
     let mut forgotten = 0;
     each_system(60, |seed, interp, truth| {
         let deepest = exact(interp, Order::Dfs).outcome.stats.depth as usize + 1;
-        for (index, spec) in specs.iter().enumerate() {
+        for (index, row) in rows.iter().enumerate() {
             for order in [Order::Dfs, Order::Sleeping] {
                 let codec = if (seed as usize + index).is_multiple_of(2) { Codec::Plain } else { Codec::Tree };
                 let most = truth.states.len().max(1);
                 for capacity in capacities(interp, order, deepest, most) {
-                    let name = format!("seed {seed}, {order:?}, {spec} of {capacity} for {most}");
-                    let found = cached(interp, order, codec, spec, capacity, Some(PATIENCE_PERCENT));
+                    let name = format!("seed {seed}, {order:?}, {row} of {capacity} for {most}");
+                    let found = cached(interp, order, codec, row, capacity, Some(PATIENCE_PERCENT));
                     if !found.outcome.complete && capacity < most {
                         continue;
                     }
@@ -171,9 +173,9 @@ fn depth_first_with_any_cache_is_complete() {
 
 /// From the smallest that works to one that never forgets. The smallest is found by trying.
 fn capacities(model: &impl Model, order: Order, deepest: usize, most: usize) -> Vec<usize> {
-    let spec = Spec::single(Rule::Random);
+    let row = Row::single(Rule::Random);
     let full =
-        |capacity: usize| !cached(model, order, Codec::Plain, &spec, capacity, Some(PATIENCE_PERCENT)).outcome.complete;
+        |capacity: usize| !cached(model, order, Codec::Plain, &row, capacity, Some(PATIENCE_PERCENT)).outcome.complete;
     let smallest = [1, 2, 3, 5, 8, 13, 21, 34].into_iter().find(|&capacity| !full(capacity)).unwrap_or(deepest);
     let mut all = vec![smallest, (smallest + most) / 2, most, most + 1];
     all.retain(|&capacity| capacity > 0);
@@ -183,24 +185,24 @@ fn capacities(model: &impl Model, order: Order, deepest: usize, most: usize) -> 
 
 #[test]
 fn cover_ends_and_is_complete_in_any_order() {
-    let specs: Vec<Spec> = Rule::ALL.into_iter().map(Spec::cover).collect();
+    let rows: Vec<Row> = Rule::ALL.into_iter().map(Row::cover).collect();
     let mut forgotten = 0;
     let mut smallest_share = 0;
     each_system(300, |seed, interp, truth| {
         let most = truth.states.len().max(1);
-        for (index, spec) in specs.iter().enumerate() {
+        for (index, row) in rows.iter().enumerate() {
             let order = if index % 3 == 2 { Order::Dfs } else { Order::Bfs };
             let codec = if (seed as usize + index).is_multiple_of(2) { Codec::Plain } else { Codec::Tree };
             let mut worked = false;
             for capacity in [most / 4 + 1, most / 2 + 1, most * 3 / 4 + 1, most] {
-                let found = cached(interp, order, codec, spec, capacity, Some(PATIENCE_PERCENT));
+                let found = cached(interp, order, codec, row, capacity, Some(PATIENCE_PERCENT));
                 if !found.outcome.complete && capacity < most {
                     continue;
                 }
                 smallest_share += (!worked && capacity < most) as u64;
                 worked = true;
                 forgotten += found.outcome.stats.forgotten;
-                same(truth, &found, &format!("seed {seed}, {order:?}, {spec} of {capacity} for {most}"));
+                same(truth, &found, &format!("seed {seed}, {order:?}, {row} of {capacity} for {most}"));
             }
             assert!(worked);
         }
@@ -210,15 +212,17 @@ fn cover_ends_and_is_complete_in_any_order() {
 
 #[test]
 fn breadth_first_with_a_plain_cache_is_complete_or_gives_up() {
-    let specs = specs();
+    let rows = rows();
     let (mut ended, mut gave_up) = (0, 0);
     each_system(300, |seed, interp, truth| {
         let most = truth.states.len().max(1);
-        for spec in &specs {
+        for (index, row) in rows.iter().enumerate() {
+            let packs = (seed as usize + index).is_multiple_of(2) && Packing::new(&interp.used_bits()).is_some();
+            let codec = if packs { Codec::Packed } else { Codec::Plain };
             // Sets may be full before the cache is, so one that never forgets is larger than the space.
             for capacity in [1, most / 10 + 1, most / 2 + 1, most, most * 4 + 64] {
-                let found = cached(interp, Order::Bfs, Codec::Plain, spec, capacity, Some(600));
-                let name = format!("seed {seed}, {spec} of {capacity} for {most}");
+                let found = cached(interp, Order::Bfs, codec, row, capacity, Some(600));
+                let name = format!("seed {seed}, {codec:?}, {row} of {capacity} for {most}");
                 if found.outcome.verdict == Verdict::Unknown(Why::Redundancy) || !found.outcome.complete {
                     gave_up += 1;
                     assert!(capacity <= most, "{name}");
@@ -237,8 +241,8 @@ fn sleep_sets_keep_all_states_and_save_steps() {
     let (mut plain, mut sleeping) = (0, 0);
     each_system(3_000, |seed, interp, truth| {
         let most = truth.states.len().max(1);
-        let spec = Spec::single(Rule::LeastRecent);
-        let found = cached(interp, Order::Sleeping, Codec::Plain, &spec, most, None);
+        let row = Row::single(Rule::LeastRecent);
+        let found = cached(interp, Order::Sleeping, Codec::Plain, &row, most, None);
         same(truth, &found, &format!("seed {seed}"));
         plain += truth.outcome.stats.transitions;
         sleeping += found.outcome.stats.transitions;
@@ -248,13 +252,8 @@ fn sleep_sets_keep_all_states_and_save_steps() {
 
 /// Automata that wait for each other here and there: many steps can be swapped, many cycles are closed.
 fn random_automata(seed: u64) -> Interp {
-    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = move |limit: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 20) % limit
-    };
+    let mut draw = Draw::new(seed);
+    let mut below = move |limit: u64| draw.below(limit);
     let automata = 2 + below(3);
     let mut commands: Vec<(u64, String)> = Vec::new();
     for automaton in 0..automata {
@@ -286,7 +285,7 @@ fn sleep_sets_keep_all_states_of_automata() {
             [(Rule::LeastRecent, most), (Rule::LeastFrequent, most / 2 + 1), (Rule::Random, most / 3 + 1)]
         {
             let found =
-                cached(&interp, Order::Sleeping, Codec::Plain, &Spec::single(rule), capacity, Some(PATIENCE_PERCENT));
+                cached(&interp, Order::Sleeping, Codec::Plain, &Row::single(rule), capacity, Some(PATIENCE_PERCENT));
             if !found.outcome.complete && capacity < most {
                 continue;
             }
@@ -321,8 +320,8 @@ const LOSES_A_STATE: &str = "system \"loses a state\" var p: 0..2 var q: 0..2 va
 fn the_published_rule_loses_states() {
     let interp = Interp::new(text::parse(LOSES_A_STATE).unwrap());
     let truth = exact(&interp, Order::Bfs);
-    let spec = Spec::single(Rule::LeastRecent);
-    let found = |order| cached(&interp, order, Codec::Plain, &spec, truth.states.len(), None);
+    let row = Row::single(Rule::LeastRecent);
+    let found = |order| cached(&interp, order, Codec::Plain, &row, truth.states.len(), None);
     same(&truth, &found(Order::Sleeping), "looking at the path everywhere");
     let published = found(Order::Published);
     assert!(published.states.is_subset(&truth.states));

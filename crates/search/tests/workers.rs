@@ -3,9 +3,9 @@
 
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
-use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, Verdict, Why, bfs};
+use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
 use plimsoll_store::packing::Packing;
-use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Rule, Spec, StepLog};
+use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Row, Rule, StepLog};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -69,7 +69,8 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew, question: Question) -
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
     let mut log = StepLog::new(Grant::unlimited(), None);
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
-    let mut control = Control { ask: question.ask, limits: question.limits, stop: &stop, watch: &mut watch };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask: question.ask, limits: question.limits, stop: &stop, room, watch: &mut watch };
     let outcome = bfs(&witness, &mut store, &mut queue, &mut log, crew, &mut control);
     let mut starts = Successors::new(model.width());
     model.initial(&mut starts);
@@ -156,16 +157,17 @@ fn limits_end_the_search_at_the_same_state() {
 
 #[test]
 fn caches_forget_the_same_whatever_the_workers() {
-    let specs: Vec<Spec> =
-        Rule::ALL.into_iter().map(Spec::single).chain(Rule::ALL.into_iter().map(Spec::cover)).collect();
+    let rows = Rule::ALL.into_iter().map(Row::single).chain(Rule::ALL.into_iter().map(Row::cover));
+    let kept = ["KEEP:50%,SC:50%", "KEEP:30%,kind:70%", "KEEP:10%,OI,LRU", "KEEP:60%,RND:40%"];
+    let rows: Vec<Row> = rows.chain(kept.map(|chain| Row::chain(chain).unwrap())).collect();
     let mut forgotten = 0;
     for (seed, model) in systems(12) {
-        for (index, spec) in specs.iter().enumerate().skip(seed as usize % 4).step_by(4) {
+        for (index, row) in rows.iter().enumerate().skip(seed as usize % 4).step_by(4) {
             let codec = if (seed as usize + index / 4).is_multiple_of(2) { Codec::Packed } else { Codec::Plain };
             let used = model.used_bits();
             let codec = if Packing::new(&used).is_none() { Codec::Plain } else { codec };
             // A cache has as many shards as its size asks for.
-            let store = |_| Chain::with_cache(codec, &used, spec, false, 80, &Grant::unlimited()).unwrap();
+            let store = |_| Chain::with_row(codec, &used, row, false, 80, &Grant::unlimited()).unwrap();
             compare(&model, store, 4, Question { slow: seed % 8 == 0, ..ALL });
             forgotten += search(&model, store(0), crew(2, 4), ALL).0.outcome.stats.forgotten;
         }

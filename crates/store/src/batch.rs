@@ -26,27 +26,68 @@ pub struct Batch {
     marks: Vec<u64>,
 }
 
+/// The shard of a key, of 2^`shard_bits`.
+#[inline(always)]
+pub(crate) fn shard_of(high: u64, shard_bits: u32) -> usize {
+    (high as u128 >> (u64::BITS - shard_bits)) as usize
+}
+
 impl Batch {
+    /// Takes the keys of a block but for those at the positions `skip`, as they are.
+    pub fn take(&mut self, keys: &Keys, skip: &[u32]) {
+        self.starts.clear();
+        self.make_room(keys, skip);
+        if skip.is_empty() {
+            self.positions.iter_mut().zip(0..).for_each(|(place, position)| *place = position);
+            self.high.copy_from_slice(&keys.high);
+            self.low.copy_from_slice(&keys.low);
+            return;
+        }
+        let mut skip = skip.iter().copied().peekable();
+        let positions = (0..keys.high.len() as u32).filter(|position| skip.next_if_eq(position).is_none());
+        for (at, position) in positions.enumerate() {
+            self.positions[at] = position;
+            self.high[at] = keys.high[position as usize];
+            if let Some(low) = self.low.get_mut(at) {
+                *low = keys.low[position as usize];
+            }
+        }
+    }
+
+    /// Are the keys sorted by shard?
+    pub fn is_sorted(&self) -> bool {
+        !self.starts.is_empty()
+    }
+
+    fn make_room(&mut self, keys: &Keys, skip: &[u32]) {
+        let len = keys.high.len() - skip.len();
+        self.positions.resize(len, 0);
+        self.high.resize(len, 0);
+        self.low.resize(if keys.low.is_empty() { 0 } else { len }, 0);
+        self.fresh.clear();
+        self.fresh.resize_with(len, AtomicU8::default);
+        self.marks.clear();
+        self.marks.resize(keys.high.len().div_ceil(MARKS), 0);
+        *self.fresh_count.get_mut() = 0;
+    }
+
     /// Takes the keys of a block but for those at the positions `skip`, for a store of 2^`shard_bits` shards.
     pub fn sort(&mut self, keys: &Keys, skip: &[u32], shard_bits: u32) {
-        let Batch { starts, positions, high, low, fresh, fresh_count, marks } = self;
+        if shard_bits == 0 {
+            self.take(keys, skip);
+            self.starts.extend([0, self.positions.len() as u32]);
+            return;
+        }
+        self.make_room(keys, skip);
+        let Batch { starts, positions, high, low, .. } = self;
         let shards = 1 << shard_bits;
-        let shard = |high: u64| (high as u128 >> (u64::BITS - shard_bits)) as usize;
+        let shard = |high: u64| shard_of(high, shard_bits);
         starts.clear();
         starts.resize(shards + 2, 0);
         // Each count is two places further, so that while keys are placed every start becomes that of the next shard.
         keys.high.iter().for_each(|&high| starts[shard(high) + 2] += 1);
         skip.iter().for_each(|&position| starts[shard(keys.high[position as usize]) + 2] -= 1);
         (2..shards + 2).for_each(|shard| starts[shard] += starts[shard - 1]);
-        let len = keys.high.len() - skip.len();
-        positions.resize(len, 0);
-        high.resize(len, 0);
-        low.resize(if keys.low.is_empty() { 0 } else { len }, 0);
-        fresh.clear();
-        fresh.resize_with(len, AtomicU8::default);
-        marks.clear();
-        marks.resize(keys.high.len().div_ceil(MARKS), 0);
-        *fresh_count.get_mut() = 0;
         let mut skip = skip.iter().copied().peekable();
         for (position, &key) in keys.high.iter().enumerate() {
             if skip.next_if_eq(&(position as u32)).is_some() {
@@ -64,9 +105,8 @@ impl Batch {
         starts.pop();
     }
 
-    /// Takes the keys of one shard of another batch but for those that are `known`.
-    pub(crate) fn take_unknown(&mut self, other: &Batch, shard: usize, known: impl Fn(u128) -> bool) {
-        let range = other.range(shard);
+    /// Takes some keys of another batch but for those that are `known`.
+    pub(crate) fn take_unknown(&mut self, other: &Batch, range: Range<usize>, known: impl Fn(u128) -> bool) {
         let run = other.run(range.clone());
         let unknown = || (0..range.len()).filter(|&index| !known(run.key(index)));
         self.positions.clear();
@@ -79,8 +119,6 @@ impl Batch {
         self.fresh.clear();
         self.fresh.resize_with(self.positions.len(), AtomicU8::default);
         self.starts.clear();
-        self.starts.resize(shard + 1, 0);
-        self.starts.push(self.positions.len() as u32);
         *self.fresh_count.get_mut() = 0;
         // From here on they are known by the positions they have in their block.
         self.marks.clear();
@@ -88,8 +126,14 @@ impl Batch {
         self.positions.iter_mut().for_each(|place| *place = other.positions[*place as usize]);
     }
 
+    /// The answer for one key.
+    pub(crate) fn answer(&self, at: usize, fresh: bool) {
+        self.fresh[at].store(fresh as u8, Ordering::Relaxed);
+        self.count_fresh(fresh as usize);
+    }
+
     /// Passes the answers on to the batch that the keys were taken from.
-    pub(crate) fn answer(&self, other: &Batch) {
+    pub(crate) fn pass_answers(&self, other: &Batch) {
         for (&place, fresh) in self.marks.iter().zip(&self.fresh) {
             other.fresh[place as usize].store(fresh.load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -113,6 +157,15 @@ impl Batch {
     /// Puts the positions of all fresh states into `positions`, in order. Once for each time keys are taken.
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         positions.clear();
+        if self.starts.len() <= 2 {
+            let fresh = self
+                .positions
+                .iter()
+                .zip(&mut self.fresh)
+                .filter_map(|(&position, fresh)| (*fresh.get_mut() == 1).then_some(position));
+            positions.extend(fresh);
+            return;
+        }
         for (&position, fresh) in self.positions.iter().zip(&mut self.fresh) {
             self.marks[position as usize / MARKS] |= (*fresh.get_mut() as u64) << (position as usize % MARKS);
         }
@@ -126,13 +179,14 @@ impl Batch {
         }
     }
 
-    /// The same for a batch that may never have been given keys.
-    pub(crate) fn range_if_any(&self, shard: usize) -> Range<usize> {
-        if self.is_empty() { 0..0 } else { self.range(shard) }
-    }
-
     pub(crate) fn range(&self, shard: usize) -> Range<usize> {
         self.starts[shard] as usize..self.starts[shard + 1] as usize
+    }
+
+    /// The shards that have keys, and where.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let bounds = self.starts.windows(2).enumerate().filter(|(_, bounds)| bounds[0] < bounds[1]);
+        bounds.map(|(shard, bounds)| (shard, bounds[0] as usize..bounds[1] as usize))
     }
 
     pub(crate) fn run(&self, range: Range<usize>) -> Run<'_> {
@@ -148,9 +202,9 @@ impl Batch {
         &self.fresh[range]
     }
 
-    /// How many states of a shard were said to be fresh.
-    pub(crate) fn fresh_of(&self, shard: usize) -> usize {
-        self.answers(self.range(shard)).iter().filter(|fresh| fresh.load(Ordering::Relaxed) == 1).count()
+    /// How many of the states were said to be fresh.
+    pub(crate) fn fresh_of(&self, range: Range<usize>) -> usize {
+        self.answers(range).iter().filter(|fresh| fresh.load(Ordering::Relaxed) == 1).count()
     }
 
     pub(crate) fn count_fresh(&self, count: usize) {

@@ -8,6 +8,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// Units of bytes, as they are written.
+pub const UNITS: [(&str, u64); 5] = [("", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
+
 /// The whole of the memory a run may use.
 #[derive(Clone, Debug)]
 pub struct Budget {
@@ -140,6 +143,27 @@ impl Grant {
     pub fn allows_huge_pages(&self) -> bool {
         self.pool.huge_pages
     }
+}
+
+/// Reads `512M`, `1.5G`, `64KiB`, `1000`; units are powers of 1024.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let explain = || "expected a size such as 512M, 1.5G or a number of bytes".to_string();
+    let upper = text.trim().to_ascii_uppercase();
+    let digits = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
+    let (number, unit) = upper.split_at(digits);
+    let unit = unit.trim().trim_end_matches('B').trim_end_matches('I');
+    let scale = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(explain)?.1;
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(scale).ok_or_else(|| "more bytes than there can be".to_string());
+    }
+    let value = number.parse::<f64>().map_err(|_| explain())? * scale as f64;
+    if value < u64::MAX as f64 { Ok(value as u64) } else { Err("more bytes than there can be".into()) }
+}
+
+/// A number of bytes that [`parse_bytes`] reads again, always with a unit.
+pub fn write_bytes(bytes: u64) -> String {
+    let (name, scale) = *UNITS.iter().rev().find(|(_, scale)| bytes.is_multiple_of(*scale)).unwrap_or(&UNITS[0]);
+    format!("{}{}", bytes / scale, if name.is_empty() { "B" } else { name })
 }
 
 #[cfg(test)]

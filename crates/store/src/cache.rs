@@ -1,6 +1,6 @@
 //! A bounded set of states that forgets: a chain of caches over one pool of entries.
 //!
-//! One index finds an entry wherever it is; a tier is a rule, a share of the room and the set of its entries. An entry
+//! One index finds an entry wherever it is; every tier of the row is a ring of entries with a rule. An entry
 //! enters the first tier; a full tier gives one to the next; when the pool is full the last tier that has any forgets one
 //! (Mateescu and Wijs, TACAS 2009): the lowest cost of a few that a hand comes to (Godefroid et al. 1992). **Pinned**
 //! entries belong to no tier and cannot leave: states on the stack of a depth-first search, and with
@@ -18,18 +18,16 @@ mod members;
 mod rule;
 mod sketch;
 mod slots;
-mod spec;
 mod ways;
 
-use crate::budget::Full;
-use crate::budget::Grant;
+use crate::budget::{Full, Grant};
+use crate::row::{Replace, Row};
 use clock::Clock;
 pub use key::{Hashed, KeyForm};
 use members::Members;
 pub use rule::Rule;
 pub use sketch::Distinct;
 use slots::{NONE, Parts, Slots};
-pub use spec::Spec;
 pub use ways::Ways;
 
 /// What a search wants remembered with a state.
@@ -97,13 +95,13 @@ impl Health {
 }
 
 /// What a block of states is inserted into.
-pub(crate) trait Held {
+pub(crate) trait AnyCache {
     /// What keys look like.
     fn form(&self) -> KeyForm;
     /// Does it want to hear of expansions?
     fn wants_parents(&self) -> bool;
-    /// Do entries keep the place of their parent?
-    fn covers(&self) -> bool;
+    /// Do the ancestors of what waits stay, which takes the place of each entry's parent?
+    fn keeps_ancestors(&self) -> bool;
     fn prefetch(&self, hash: u64);
     /// The place of a key that is held.
     fn find(&mut self, key: &[u8], hash: u64) -> Option<Place>;
@@ -119,18 +117,20 @@ pub(crate) trait Held {
 /// The caches of a chain.
 #[derive(Debug)]
 pub struct Cache {
-    spec: Spec,
+    row: Row,
     slots: Slots,
-    tiers: Vec<Tier>,
+    tiers: Vec<Ring>,
     clock: Clock,
     forgotten: u64,
     distinct: Distinct,
     counts_successors: bool,
 }
 
+/// The entries of a tier.
 #[derive(Debug)]
-struct Tier {
-    rule: Rule,
+struct Ring {
+    /// None: nobody leaves.
+    rule: Option<Rule>,
     room: usize,
     len: usize,
     members: Members,
@@ -140,33 +140,36 @@ struct Tier {
 
 impl Cache {
     /// A cache of at most `capacity` keys of this form; fewer if the grant has no room for them.
-    pub fn new(spec: &Spec, form: KeyForm, capacity: usize, grant: &Grant) -> Result<Cache, Full> {
+    pub fn new(row: &Row, form: KeyForm, capacity: usize, grant: &Grant) -> Result<Cache, Full> {
         assert!(capacity > 0);
-        let tier = |&(rule, _): &(Rule, f64)| Tier { rule, room: 0, len: 0, members: Members::new(grant), hand: 0 };
+        let ring = |replace: Replace| {
+            let rule = replace.rule();
+            Ring { rule, room: 0, len: 0, members: Members::new(grant), hand: 0 }
+        };
         let mut cache = Cache {
-            tiers: spec.tiers().iter().map(tier).collect(),
-            spec: spec.clone(),
-            slots: Slots::new(form, Self::parts(spec), capacity, grant),
+            tiers: row.tiers().iter().map(|tier| ring(tier.replace)).collect(),
+            row: row.clone(),
+            slots: Slots::new(form, Self::parts(row), capacity, grant),
             clock: Clock::new(),
             forgotten: 0,
             distinct: Distinct::new(form.told_bits),
-            counts_successors: spec.tiers().iter().any(|(rule, _)| rule.counts_successors()),
+            counts_successors: row.rules().any(Rule::counts_successors),
         };
         cache.divide();
         if cache.grow() { Ok(cache) } else { Err(Full) }
     }
 
-    fn parts(spec: &Spec) -> Parts {
-        Parts { covers: spec.cover, memories: spec.tiers().len() }
+    fn parts(row: &Row) -> Parts {
+        Parts { ancestry: row.holds_ancestors(), memories: row.tiers().len() }
     }
 
     /// Bytes that an entry takes at the most, the index and the tiers included.
-    pub fn bytes_per_entry(spec: &Spec, form: KeyForm) -> usize {
-        Self::parts(spec).bytes_per_entry(form) + Members::bytes_per_entry(spec.tiers().len())
+    pub fn bytes_per_entry(row: &Row, form: KeyForm) -> usize {
+        Self::parts(row).bytes_per_entry(form) + Members::bytes_per_entry(row.tiers().len())
     }
 
-    pub fn spec(&self) -> &Spec {
-        &self.spec
+    pub fn row(&self) -> &Row {
+        &self.row
     }
 
     pub fn len(&self) -> usize {
@@ -203,7 +206,7 @@ impl Cache {
     /// Takes back a pin: without `cover` there is only the one that the entry was inserted with.
     pub fn unpin(&mut self, place: Place) {
         assert!(self.tier_of(place.0).is_none(), "the entry is not pinned");
-        if self.spec.cover {
+        if self.row.holds_ancestors() {
             let pins = self.slots.pins(place.0) - 1;
             self.slots.set_pins(place.0, pins);
             if pins > 0 {
@@ -231,15 +234,15 @@ impl Cache {
     fn enrol(&mut self, mut slot: u32, mut tier: usize) {
         let now = self.clock.now();
         loop {
-            let Tier { rule, room, len, .. } = self.tiers[tier];
+            let Ring { rule, room, len, .. } = self.tiers[tier];
             let full = tier + 1 < self.tiers.len() && len >= room;
-            if full && (room == 0 || rule == Rule::Keep) {
+            if full && (room == 0 || rule.is_none()) {
                 tier += 1;
                 continue;
             }
             let leaving = if full { self.pop(tier) } else { None };
             let memory = &mut self.slots.memories(slot)[tier];
-            *memory = rule.entered(*memory, now);
+            *memory = rule.map_or(0, |rule| rule.entered(*memory, now));
             self.tiers[tier].insert(slot);
             match leaving {
                 Some(other) => (slot, tier) = (other, tier + 1),
@@ -251,15 +254,15 @@ impl Cache {
     /// Takes the lowest cost out of a tier, of those that the hand comes to next.
     fn pop(&mut self, tier: usize) -> Option<u32> {
         let (now, slots) = (self.clock.now(), &mut self.slots);
-        let Tier { rule, len, members, hand, .. } = &mut self.tiers[tier];
+        let Ring { rule, len, members, hand, .. } = &mut self.tiers[tier];
         let mut place = *hand;
         let mut next = || {
             let slot = members.next(place)?;
             place = slot + 1;
-            Some((rule.cost(slots.memories(slot)[tier], now), slot))
+            Some((rule.map_or(0, |rule| rule.cost(slots.memories(slot)[tier], now)), slot))
         };
         let mut lowest = next()?;
-        for _ in 1..(*len).min(rule.looks()) {
+        for _ in 1..(*len).min(rule.map_or(1, Rule::looks)) {
             if lowest.0 == 0 {
                 break;
             }
@@ -274,7 +277,7 @@ impl Cache {
     }
 
     fn forget_one(&mut self) -> bool {
-        let gives = |tier: &Tier| tier.len > 0 && tier.rule != Rule::Keep;
+        let gives = |tier: &Ring| tier.len > 0 && tier.rule.is_some();
         let Some(slot) = self.tiers.iter().rposition(gives).and_then(|tier| self.pop(tier)) else { return false };
         let parent = self.slots.parent(slot);
         self.slots.remove(slot);
@@ -304,7 +307,7 @@ impl Cache {
 
     /// Gives every tier its share of the room; what is over goes to the next.
     fn divide(&mut self) {
-        let rooms = self.spec.rooms(self.slots.limit());
+        let rooms = self.row.rooms(self.slots.limit());
         for (tier, room) in self.tiers.iter_mut().zip(rooms) {
             tier.room = room;
         }
@@ -317,7 +320,7 @@ impl Cache {
     }
 }
 
-impl Tier {
+impl Ring {
     fn insert(&mut self, slot: u32) {
         self.members.insert(slot);
         self.len += 1;
@@ -329,17 +332,17 @@ impl Tier {
     }
 }
 
-impl Held for Cache {
+impl AnyCache for Cache {
     fn form(&self) -> KeyForm {
         self.slots.form()
     }
 
     fn wants_parents(&self) -> bool {
-        self.spec.cover || self.counts_successors
+        self.row.holds_ancestors() || self.counts_successors
     }
 
-    fn covers(&self) -> bool {
-        self.spec.cover
+    fn keeps_ancestors(&self) -> bool {
+        self.row.holds_ancestors()
     }
 
     #[inline]
@@ -356,7 +359,7 @@ impl Held for Cache {
         if let Some(slot) = self.slots.find(key, hash) {
             let now = self.clock.now();
             for (memory, tier) in self.slots.memories(slot).iter_mut().zip(&self.tiers) {
-                *memory = tier.rule.met(*memory, note, now);
+                *memory = tier.rule.map_or(0, |rule| rule.met(*memory, note, now));
             }
             return Answer::Known;
         }
@@ -368,9 +371,9 @@ impl Held for Cache {
         let slot = self.slots.add(key, hash);
         let now = self.clock.now();
         for (memory, tier) in self.slots.memories(slot).iter_mut().zip(&self.tiers) {
-            *memory = tier.rule.found(note, now);
+            *memory = tier.rule.map_or(0, |rule| rule.found(note, now));
         }
-        if self.spec.cover {
+        if self.row.holds_ancestors() {
             self.slots.set_pins(slot, 1);
             if parent != Place::NOWHERE {
                 self.slots.set_parent(slot, parent.0);
@@ -385,14 +388,14 @@ impl Held for Cache {
     fn count_successors(&mut self, place: Place, successors: usize) {
         if self.counts_successors {
             for (memory, tier) in self.slots.memories(place.0).iter_mut().zip(&self.tiers) {
-                *memory = tier.rule.expanded(*memory, successors);
+                *memory = tier.rule.map_or(0, |rule| rule.expanded(*memory, successors));
             }
         }
     }
 
     fn expanded(&mut self, place: Place, successors: usize) {
         self.count_successors(place, successors);
-        if self.spec.cover {
+        if self.row.holds_ancestors() {
             self.unpin(place);
         }
     }

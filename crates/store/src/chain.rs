@@ -2,8 +2,9 @@
 //! it in RAM.
 
 use crate::budget::{Full, Grant};
-use crate::cache::{Answer, Cache, Held, Note, Place, Spec, Ways};
+use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
+use crate::row::Row;
 use crate::tiers::{Block, Entry, Tiers};
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
@@ -25,7 +26,7 @@ pub struct Usage {
 
 /// Buffers for inserting blocks.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct Buffers {
     entry: Entry,
     keys: Keys,
 }
@@ -38,26 +39,28 @@ impl Chain {
         Ok(Chain { coder, tiers })
     }
 
-    /// A chain of caches for at most `capacity` states whose words use these bits; it can pin states if `pins`.
-    pub fn with_cache(
+    /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
+    pub fn with_row(
         codec: Codec,
         used: &[u32],
-        spec: &Spec,
+        row: &Row,
         pins: bool,
         capacity: usize,
         grant: &Grant,
     ) -> Result<Chain, Full> {
         let coder = Coder::new(codec, used, grant)?;
-        let tiers = Tiers::cached(&coder, spec, pins, capacity, grant)?;
+        let tiers = Tiers::of(&coder, row, pins, capacity, grant)?;
         Ok(Chain { coder, tiers })
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
-    pub fn bytes_per_cached(codec: Codec, used: &[u32], spec: &Spec, pins: bool) -> usize {
+    pub fn bytes_per_cached(codec: Codec, used: &[u32], row: &Row, pins: bool) -> usize {
         let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
-        match spec.alone().filter(|_| !pins) {
+        let caches = row.after_kept().filter(|_| codec == Codec::Packed && !pins);
+        let caches = caches.as_ref().unwrap_or(row);
+        match caches.alone().filter(|_| !pins) {
             Some(_) => Ways::bytes_per_entry(form),
-            None => Cache::bytes_per_entry(spec, form),
+            None => Cache::bytes_per_entry(caches, form),
         }
     }
 
@@ -75,8 +78,8 @@ impl Chain {
 
     /// Inserts a block and puts into `fresh` the positions of states not held before; of equal states in one block
     /// the first is fresh. On `Full` nothing is lost, but `fresh` covers only a part of the block.
-    pub fn insert(&mut self, block: Block, scratch: &mut Scratch, fresh: &mut Vec<u32>) -> Result<(), Full> {
-        let Scratch { entry, keys } = scratch;
+    pub fn insert(&mut self, block: Block, buffers: &mut Buffers, fresh: &mut Vec<u32>) -> Result<(), Full> {
+        let Buffers { entry, keys } = buffers;
         fresh.clear();
         self.tiers.learn(&mut self.coder);
         self.reserve_keys(block.len())?;
@@ -89,15 +92,15 @@ impl Chain {
     }
 
     /// Inserts one state. In a cache a new state is pinned until [`Chain::unpin`] is called for its place.
-    pub fn enter(&mut self, state: &[u32], note: Note, scratch: &mut Scratch, fresh: &mut Vec<u32>) -> Answer {
+    pub fn enter(&mut self, state: &[u32], note: Note, buffers: &mut Buffers, fresh: &mut Vec<u32>) -> Answer {
         if self.tiers.pinning().is_none() {
-            return match self.insert(Block::of(state, &[0, 1]), scratch, fresh) {
+            return match self.insert(Block::of(state, &[0, 1]), buffers, fresh) {
                 Err(Full) => Answer::Full,
                 Ok(()) if fresh.is_empty() => Answer::Known,
                 Ok(()) => Answer::New(Place::NOWHERE),
             };
         }
-        let keys = &mut scratch.keys;
+        let keys = &mut buffers.keys;
         keys.clear();
         let encoded = self.coder.reserve(1).and_then(|()| self.coder.encode(state, keys));
         let entered = encoded.ok().and_then(|()| self.tiers.enter_pinned(state, keys, note));
@@ -138,6 +141,7 @@ mod tests {
     use super::*;
     use crate::budget::Budget;
     use crate::tree::Shape;
+    use plimsoll_ir::random::Draw;
     use std::collections::HashSet;
 
     #[test]
@@ -146,18 +150,11 @@ mod tests {
         let widths = [1, 2, 3, 6, 11, 26];
         for (codec, width) in codecs.into_iter().flat_map(|codec| widths.map(|width| (codec, width))) {
             let mut chain = Chain::new(codec, &vec![3; width], width as u32 % 9, &Grant::unlimited()).unwrap();
-            let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
-            let mut random = 88172645463325252u64;
+            let (mut buffers, mut fresh, mut twin) = (Buffers::default(), Vec::new(), HashSet::new());
+            let mut draw = Draw::new(0);
             for _ in 0..300 {
-                let states: Vec<u32> = (0..40 * width)
-                    .map(|_| {
-                        random ^= random << 13;
-                        random ^= random >> 7;
-                        random ^= random << 17;
-                        (random >> 20) as u32 % 3
-                    })
-                    .collect();
-                chain.insert(Block::of(&states, &[0, 40]), &mut scratch, &mut fresh).unwrap();
+                let states: Vec<u32> = (0..40 * width).map(|_| draw.below(3) as u32).collect();
+                chain.insert(Block::of(&states, &[0, 40]), &mut buffers, &mut fresh).unwrap();
                 let states = states.chunks(width).enumerate();
                 let expected: Vec<u32> = states
                     .filter(|(_, state)| twin.insert(state.to_vec()))
@@ -175,11 +172,11 @@ mod tests {
             let budget = Budget::new(1 << 20);
             let grant = budget.grant("store", 1 << 20);
             let mut chain = Chain::new(codec, &[0xFF_FFFF, 0, 7, 0, 0xFF_FFFF, 1], 2, &grant).unwrap();
-            let (mut scratch, mut fresh) = (Scratch::default(), Vec::new());
+            let (mut buffers, mut fresh) = (Buffers::default(), Vec::new());
             let mut count = 0u32;
             loop {
                 let state = [count, 0, count % 7, 0, count / 100, 1];
-                if chain.insert(Block::of(&state, &[0, 1]), &mut scratch, &mut fresh).is_err() {
+                if chain.insert(Block::of(&state, &[0, 1]), &mut buffers, &mut fresh).is_err() {
                     break;
                 }
                 assert_eq!(fresh, [0]);
@@ -190,23 +187,73 @@ mod tests {
         }
     }
 
+    /// Numbers as states, a thousand at a time; how many of them are fresh.
+    fn fresh_of(chain: &mut Chain, numbers: std::ops::Range<u32>, buffers: &mut Buffers) -> usize {
+        let (mut fresh, mut count) = (Vec::new(), 0);
+        let numbers: Vec<u32> = numbers.collect();
+        for states in numbers.chunks(1000) {
+            chain.insert(Block::of(states, &[0, states.len() as u32]), buffers, &mut fresh).unwrap();
+            count += fresh.len();
+        }
+        count
+    }
+
+    #[test]
+    fn what_is_kept_stays_and_what_comes_after_is_forgotten() {
+        let row = Row::chain("KEEP:50%,LRU:50%").unwrap();
+        for capacity in [10, 700, 40_000] {
+            let (kept, buffers) = (capacity as u32 / 2, &mut Buffers::default());
+            let grant = Grant::unlimited();
+            let mut chain = Chain::with_row(Codec::Packed, &[0xFF_FFFF], &row, false, capacity, &grant).unwrap();
+            assert!(chain.is_cache());
+            let all = 20 * capacity as u32;
+            assert_eq!(fresh_of(&mut chain, 0..all, buffers), all as usize);
+            let distinct = chain.tiers.health().unwrap().distinct as f64;
+            assert!((distinct / all as f64 - 1.0).abs() < 0.08, "{distinct} of {all}");
+            // Shards are not filled evenly: one may have been full a little early.
+            let certain = if chain.tiers.shards() == 1 { kept } else { kept / 10 * 9 };
+            assert_eq!(fresh_of(&mut chain, 0..certain, buffers), 0, "of {capacity}");
+            assert_eq!(fresh_of(&mut chain, capacity as u32..2 * capacity as u32, buffers), capacity);
+            let health = chain.tiers.health().unwrap();
+            assert!(health.forgotten > 0 && health.held <= capacity as u64 && health.held >= kept as u64, "{health:?}");
+            assert_eq!(health.held, chain.usage().states);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_freezes_early_where_memory_runs_out() {
+        let row = Row::chain("KEEP:90%,LRU:10%").unwrap();
+        let budget = Budget::new(2 << 20);
+        let grant = budget.grant("store", 2 << 20);
+        let mut chain = Chain::with_row(Codec::Packed, &[u32::MAX, 255], &row, false, 1 << 24, &grant).unwrap();
+        let (mut buffers, mut fresh) = (Buffers::default(), Vec::new());
+        for number in 0..1_000_000u32 {
+            chain.insert(Block::of(&[number, number % 200], &[0, 1]), &mut buffers, &mut fresh).unwrap();
+            assert_eq!(fresh, [0], "{number}");
+        }
+        let health = chain.tiers.health().unwrap();
+        assert!(health.held > 100_000 && health.forgotten > 100_000, "{health:?}");
+        assert!(budget.used_bytes() <= 2 << 20);
+        for number in 0..50_000u32 {
+            chain.insert(Block::of(&[number, number % 200], &[0, 1]), &mut buffers, &mut fresh).unwrap();
+            assert!(fresh.is_empty(), "{number} is kept");
+        }
+    }
+
     /// Inserts random walks and compares with a hash set.
     fn compare(width: usize, blocks: usize, budget: u64) -> Chain {
         let grant = Budget::new(budget).grant("store", budget);
         let mut chain = Chain::new(Codec::Tree, &vec![u32::MAX; width], width as u32 % 4, &grant).unwrap();
-        let (mut scratch, mut fresh, mut twin) = (Scratch::default(), Vec::new(), HashSet::new());
-        let mut random = 88172645463325252u64;
+        let (mut buffers, mut fresh, mut twin) = (Buffers::default(), Vec::new(), HashSet::new());
+        let mut draw = Draw::new(0);
         let mut state = vec![0; width];
         for _ in 0..blocks {
             let mut states = Vec::new();
             for _ in 0..100 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                state[(random >> 40) as usize % width] = (random >> 20) as u32 % 40;
+                state[draw.below(width as u64) as usize] = draw.below(40) as u32;
                 states.extend_from_slice(&state);
             }
-            chain.insert(Block::of(&states, &[0, 100]), &mut scratch, &mut fresh).unwrap();
+            chain.insert(Block::of(&states, &[0, 100]), &mut buffers, &mut fresh).unwrap();
             let all = states.chunks(width).zip(0..);
             let expected: Vec<u32> = all.filter(|(state, _)| twin.insert(state.to_vec())).map(|(_, at)| at).collect();
             assert_eq!(fresh, expected, "width {width}");

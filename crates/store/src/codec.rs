@@ -132,7 +132,7 @@ impl Coder {
 }
 
 impl Keys {
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.high.clear();
         self.low.clear();
     }

@@ -216,6 +216,7 @@ fn differs(held: &[AtomicU32], vector: &[u32]) -> u32 {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+    use plimsoll_ir::random::Draw;
     use std::collections::HashMap;
 
     fn put(table: &Intern, vector: &[u32]) -> Result<(u32, bool), Full> {
@@ -227,13 +228,10 @@ mod tests {
         for stride in [1, 2, 3, 5, 9] {
             let mut table = Intern::new(stride, Grant::unlimited()).unwrap();
             let mut twin = HashMap::new();
-            let mut random = 88172645463325252u64;
+            let mut draw = Draw::new(0);
             for _ in 0..60_000 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
                 let mut vector = vec![0; stride];
-                vector[stride - 1] = (random % 30_000) as u32;
+                vector[stride - 1] = draw.below(30_000) as u32;
                 table.reserve(1).unwrap();
                 let next = twin.len() as u32;
                 let number = *twin.entry(vector.clone()).or_insert(next);

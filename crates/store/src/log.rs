@@ -59,11 +59,11 @@ struct Chunk {
     /// The parent of the entry before the first.
     parent_before: u64,
     bytes: usize,
-    place: Place,
+    content: Content,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Content {
     Ram(Box<[u8]>),
     Disk(Slot),
 }
@@ -89,7 +89,7 @@ impl StepLog {
         if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
             self.open_chunk()?;
         }
-        let Some(Chunk { bytes, place: Place::Ram(buffer), .. }) = self.chunks.last_mut() else {
+        let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
             unreachable!("the last chunk is in memory")
         };
         *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
@@ -102,7 +102,7 @@ impl StepLog {
     pub fn append(&mut self, piece: &Piece) -> Result<(), SpillError> {
         let Some((mut parent, position)) = piece.first else { return Ok(()) };
         self.push(parent, position)?;
-        let Some(Chunk { bytes, place: Place::Ram(buffer), .. }) = self.chunks.last_mut() else {
+        let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
             unreachable!("the last chunk is in memory")
         };
         if let Some(room) = buffer.get_mut(*bytes..*bytes + piece.bytes.len()) {
@@ -146,10 +146,10 @@ impl StepLog {
     fn open_chunk(&mut self) -> Result<(), SpillError> {
         let mut buffer = None;
         if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut())
-            && let Place::Ram(bytes) = &chunk.place
+            && let Content::Ram(bytes) = &chunk.content
         {
             let slot = spill.put(bytes)?;
-            if let Place::Ram(bytes) = std::mem::replace(&mut chunk.place, Place::Disk(slot)) {
+            if let Content::Ram(bytes) = std::mem::replace(&mut chunk.content, Content::Disk(slot)) {
                 buffer = Some(bytes);
             }
         }
@@ -159,16 +159,16 @@ impl StepLog {
             None => return Err(SpillError::Full),
         };
         let (first_number, parent_before) = (self.len, self.last_parent);
-        self.chunks.push(Chunk { first_number, parent_before, bytes: 0, place: Place::Ram(buffer) });
+        self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });
         Ok(())
     }
 
     fn decode_chunk(&mut self, chunk: usize, entries: &mut Vec<(u64, u32)>) -> Result<(), SpillError> {
-        let Chunk { parent_before, bytes, place, .. } = &self.chunks[chunk];
+        let Chunk { parent_before, bytes, content, .. } = &self.chunks[chunk];
         let loaded;
-        let buffer: &[u8] = match place {
-            Place::Ram(buffer) => buffer,
-            Place::Disk(slot) => {
+        let buffer: &[u8] = match content {
+            Content::Ram(buffer) => buffer,
+            Content::Disk(slot) => {
                 let mut buffer = vec![0; *bytes];
                 self.spill.as_mut().expect("it wrote the chunk").read(slot, &mut buffer)?;
                 loaded = buffer;
@@ -189,7 +189,7 @@ impl StepLog {
 
 impl Drop for StepLog {
     fn drop(&mut self) {
-        let held = self.chunks.iter().filter(|chunk| matches!(chunk.place, Place::Ram(_))).count();
+        let held = self.chunks.iter().filter(|chunk| matches!(chunk.content, Content::Ram(_))).count();
         self.grant.give_back((held * SLOT) as u64);
     }
 }
@@ -248,6 +248,7 @@ fn take_varint(bytes: &[u8], at: &mut usize) -> u64 {
 mod tests {
     use super::*;
     use crate::disk::faulty::Faulty;
+    use plimsoll_ir::random::Draw;
 
     #[test]
     fn paths_come_back_from_memory_and_from_disk() {
@@ -260,11 +261,9 @@ mod tests {
             };
             let mut log = StepLog::new(Grant::unlimited(), spilling.then(disk));
             let mut twin: Vec<(u64, u32)> = vec![(0, 0), (0, 1), (0, 2)];
-            let mut random = 88172645463325252u64;
+            let mut draw = Draw::new(0);
             while twin.len() < 400_000 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
+                let random = draw.bits();
                 let step = if random.is_multiple_of(1000) { random >> 40 & 500 } else { random >> 20 & 1 };
                 let parent = (twin[twin.len() - 1].0 + step).min(twin.len() as u64 - 1);
                 let position = if random.is_multiple_of(777) { 1 << 20 } else { (random >> 50) as u32 & 31 };

@@ -23,9 +23,8 @@ const SHORT_LOAD_PERCENT: usize = 78;
 const TAILS: [usize; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
 /// So many of the keys that wait while a table grows are put back at a time.
 const WAITING_BLOCK: usize = 1024;
-/// By how much tables grow, while they are at most so large: moving is dear, and so is memory.
-const GROWTH_PERCENT: [(usize, usize); 5] =
-    [(16 << 10, 400), (64 << 10, 200), (1 << 20, 160), (4 << 20, 145), (usize::MAX, 130)];
+/// By how much tables grow, while all of a store are at most so large: moving is dear, and so is memory.
+const GROWTH_PERCENT: [(usize, usize); 4] = [(1 << 20, 400), (4 << 20, 200), (256 << 20, 145), (usize::MAX, 130)];
 
 /// Does something with the length of a tail known to the compiler.
 macro_rules! by_tail {
@@ -69,6 +68,8 @@ pub struct Packed {
     common_bits: u32,
     lines: Pages,
     shape: Shape,
+    /// Keys that fit before the next growth.
+    room: usize,
     len: usize,
     /// Entries that are not at home.
     displaced: usize,
@@ -91,9 +92,9 @@ struct Shape {
 
 impl Shape {
     fn new(key_bits: u32, common_bits: u32, lines: usize) -> Shape {
-        let own_bits = key_bits - common_bits;
-        let top_bits = own_bits.min(lines.ilog2() + REST_BITS).min(u64::BITS - common_bits);
-        let least = (own_bits - top_bits).div_ceil(8) as usize;
+        // Also if keys are shorter: then nothing has to move when they get longer.
+        let top_bits = (lines.ilog2() + REST_BITS).min(u64::BITS - common_bits);
+        let least = (key_bits - common_bits).saturating_sub(top_bits).div_ceil(8) as usize;
         let tail = TAILS.into_iter().find(|&tail| tail >= least).expect("keys have at most 128 bits");
         Shape { compact: Compact::new(top_bits, lines), common_bits, top_bits, tail }
     }
@@ -159,7 +160,8 @@ impl Packed {
             return Err(Full);
         }
         let shape = Shape::new(key_bits, common_bits, lines.lines());
-        Ok(Packed { key_bits, common_bits, lines, shape, len: 0, displaced: 0, aside: Vec::new(), homes: Vec::new() })
+        let (room, aside, homes) = (shape.room(), Vec::new(), Vec::new());
+        Ok(Packed { key_bits, common_bits, lines, shape, room, len: 0, displaced: 0, aside, homes })
     }
 
     pub fn len(&self) -> usize {
@@ -176,10 +178,10 @@ impl Packed {
         if key_bits > self.key_bits {
             self.lengthen(key_bits)?;
         }
-        if wanted <= self.shape.room() {
+        if wanted <= self.room {
             return Ok(());
         }
-        let growth = GROWTH_PERCENT.iter().find(|(bytes, _)| self.lines.bytes() <= *bytes);
+        let growth = GROWTH_PERCENT.iter().find(|(bytes, _)| self.lines.bytes() << self.common_bits <= *bytes);
         let least = (wanted * 100).div_ceil(self.shape.room_of_hundred()) + 1;
         let comfortable = least.max(self.lines.lines() * growth.map_or(100, |(_, percent)| *percent) / 100);
         let sizes = [comfortable, (least + comfortable) / 2, least];
@@ -190,7 +192,7 @@ impl Packed {
     fn lengthen(&mut self, key_bits: u32) -> Result<(), Full> {
         let before = std::mem::replace(&mut self.key_bits, key_bits);
         let new = Shape::new(key_bits, self.common_bits, self.lines.lines());
-        if new.tail == self.shape.tail && new.top_bits == self.shape.top_bits {
+        if new.tail == self.shape.tail {
             return Ok(());
         }
         let least = (self.len * 100).div_ceil(new.room_of_hundred()) + 1;
@@ -199,6 +201,11 @@ impl Packed {
         }
         self.key_bits = before;
         Err(Full)
+    }
+
+    /// Asks for the lines where keys are at home.
+    pub fn prefetch(&self, keys: Run) {
+        keys.high.iter().for_each(|&high| self.lines.prefetch(self.shape.home(high).0));
     }
 
     /// Inserts keys, says of each whether it was not there before, and returns how many were not.
@@ -212,37 +219,58 @@ impl Packed {
         })
     }
 
+    /// Inserts one key, for which there is room; true if it was not there.
+    pub fn insert_one(&mut self, key: u128) -> bool {
+        let (shape, (home, rest)) = (self.shape, self.shape.home((key >> 64) as u64));
+        let inserted = by_tail!(shape.tail, TAIL => {
+            insert::<TAIL>(&shape, &mut self.lines, home, rest, shape.tail(key))
+        });
+        let new = self.settle(inserted, key);
+        self.len += new as usize;
+        new
+    }
+
+    /// Takes note of what became of a key; true if it was not there.
+    #[inline(always)]
+    fn settle(&mut self, inserted: Inserted, key: u128) -> bool {
+        match inserted {
+            Inserted::Known => false,
+            Inserted::AtHome => true,
+            Inserted::Displaced => {
+                self.displaced += 1;
+                true
+            }
+            Inserted::NoRoom => {
+                let key = own(key, self.common_bits);
+                let new = !self.aside.contains(&key);
+                if new {
+                    self.aside.push(key);
+                }
+                new
+            }
+        }
+    }
+
     /// The same with the length of a tail known to the compiler.
     #[inline(always)]
     fn insert_with<const TAIL: usize>(&mut self, keys: Run, fresh: &[AtomicU8], key: impl Fn(usize) -> u128) -> usize {
-        let (shape, lines) = (self.shape, &mut self.lines);
-        self.homes.clear();
-        self.homes.extend(keys.high.iter().map(|&high| {
+        let shape = self.shape;
+        let mut homes = std::mem::take(&mut self.homes);
+        homes.clear();
+        homes.extend(keys.high.iter().map(|&high| {
             let (home, rest) = shape.home(high);
-            lines.prefetch(home);
+            self.lines.prefetch(home);
             (home as u32, rest)
         }));
         let mut count = 0;
-        for (index, (&(home, rest), fresh)) in self.homes.iter().zip(fresh).enumerate() {
-            let new = match insert::<TAIL>(&shape, lines, home as usize, rest, shape.tail(key(index))) {
-                Inserted::Known => false,
-                Inserted::AtHome => true,
-                Inserted::Displaced => {
-                    self.displaced += 1;
-                    true
-                }
-                Inserted::NoRoom => {
-                    let key = own(key(index), shape.common_bits);
-                    let new = !self.aside.contains(&key);
-                    if new {
-                        self.aside.push(key);
-                    }
-                    new
-                }
-            };
+        for (index, (&(home, rest), fresh)) in homes.iter().zip(fresh).enumerate() {
+            let key = key(index);
+            let inserted = insert::<TAIL>(&shape, &mut self.lines, home as usize, rest, shape.tail(key));
+            let new = self.settle(inserted, key);
             fresh.store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }
+        self.homes = homes;
         self.len += count;
         count
     }
@@ -315,6 +343,7 @@ impl Packed {
     /// Moves every key to its place in another shape; about so many wait `outside` meanwhile.
     fn respread(&mut self, new: Shape, outside: usize) {
         let old = std::mem::replace(&mut self.shape, new);
+        self.room = new.room();
         let mut waiting = std::mem::take(&mut self.aside);
         waiting.reserve_exact(outside);
         self.displaced = 0;

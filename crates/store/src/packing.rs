@@ -219,19 +219,14 @@ impl Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_ir::random::Draw;
     use std::collections::HashSet;
 
     #[test]
     fn used_bits_move_together_in_order() {
-        let mut random = 88172645463325252u64;
+        let mut draw = Draw::new(0);
         for _ in 0..2_000 {
-            let mut draw = || {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                random
-            };
-            let (used, words) = (draw() & draw(), draw());
+            let (used, words) = (draw.bits() & draw.bits(), draw.bits());
             let bits = (0..64).filter(|bit| used >> bit & 1 == 1).map(|bit| words >> bit & 1);
             let expected = bits.enumerate().fold(0, |joined, (place, bit)| joined | bit << place);
             assert_eq!(Pair::new(used, 0).join(words), expected, "{used:#x}");

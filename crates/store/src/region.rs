@@ -6,13 +6,27 @@
 //! does not pay two mebibytes per table.
 
 use crate::budget::Grant;
+use crate::meter;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
 /// From this size on a region uses huge pages and grows by whole ones.
 const LARGE: usize = 4 << 20;
+
+/// Where addresses are limited (`ulimit -v`), half of them are left to others, and of the other half a region reserves
+/// at most this part of what is left.
+const SHARE_OF_ADDRESSES: u64 = 4;
+static LEFT_TO_OTHERS: OnceLock<u64> = OnceLock::new();
+
+/// How much a region may reserve.
+fn reservable() -> usize {
+    let Some(bytes) = meter::mappable_bytes() else { return usize::MAX };
+    let others = *LEFT_TO_OTHERS.get_or_init(|| bytes / 2);
+    (bytes.saturating_sub(others) / SHARE_OF_ADDRESSES) as usize
+}
 
 /// A zero-filled block of memory with room to grow.
 #[derive(Debug)]
@@ -40,7 +54,8 @@ impl Region {
     /// One of so many regions that grow alike within one grant: address space for four times its part is enough.
     pub fn one_of(regions: usize, grant: Grant) -> Region {
         let cap = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).min(1 << 44);
-        let mut wanted = if regions == 1 { cap } else { (cap / regions).saturating_mul(4).min(cap) }.max(PAGE);
+        let wanted = if regions == 1 { cap } else { (cap / regions).saturating_mul(4).min(cap) };
+        let mut wanted = wanted.min(reservable()).max(PAGE);
         // A limit on address space (`ulimit -v`) may forbid the whole reservation: halve until it fits.
         loop {
             let map_len = wanted.next_multiple_of(HUGE) + HUGE;

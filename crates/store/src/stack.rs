@@ -264,6 +264,7 @@ mod tests {
     use super::*;
     use crate::budget::Budget;
     use crate::disk::faulty::Faulty;
+    use plimsoll_ir::random::Draw;
 
     #[test]
     fn frames_come_back_in_order_with_their_positions() {
@@ -303,12 +304,10 @@ mod tests {
         let spill = Spill::on(Box::new(disk), Grant::unlimited());
         let mut stack = Stack::new(3, budget.grant("stack", u64::MAX)).spilling(Some(spill));
         let mut twin = Stack::new(3, Grant::unlimited());
-        let (mut random, mut most_on_disk) = (88172645463325252u64, 0);
+        let (mut draw, mut most_on_disk) = (Draw::new(0), 0);
         let (mut state, mut expected) = ([0; 3], [0; 3]);
         for step in 0..90_000u32 {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
+            let random = draw.bits();
             let another = stack.next(&mut state);
             assert_eq!((another, another.then_some(state)), (twin.next(&mut expected), another.then_some(expected)));
             if another && step % 10_000 == 0 {

@@ -8,12 +8,13 @@
 //! In a shard a state is asked for in the frozen tables, which admit nothing any more, and inserted into the last one.
 
 use crate::arena::Arena;
-use crate::batch::Batch;
+use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
-use crate::cache::{Answer, Cache, Distinct, Hashed, Health, Held, KeyForm, Note, Place, Rule, Spec, Ways};
+use crate::cache::{Answer, AnyCache, Cache, Distinct, Hashed, Health, KeyForm, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::intern::Intern;
-use crate::packed::Packed;
+use crate::packed::{Packed, Run};
+use crate::row::Row;
 use crate::sample::Sample;
 use crate::tree::Tree;
 use std::ops::Range;
@@ -22,6 +23,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// States that are encoded again at a time.
 const BLOCK: usize = 1024;
+/// So few keys are not worth sorting.
+const FEW: usize = 64;
+/// Fewer keys at a time do not hide how long memory takes.
+const SHORT_RUN: usize = 16;
 /// A cache has as many shards as there are times so many states, up to a limit. So what it forgets depends on its size
 /// and on nothing else.
 const CACHE_SHARD_STATES: usize = 4096;
@@ -77,7 +82,9 @@ pub struct Needs {
     pub kinds: bool,
     /// The keys of the states that were expanded.
     pub parents: bool,
-    shard_bits: u32,
+    /// Keys sorted by shard, however few: shards will be entered one by one.
+    pub sorted: bool,
+    pub shard_bits: u32,
 }
 
 /// The keys of a block, ready to be entered; afterwards it tells what was fresh.
@@ -88,12 +95,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Computes the keys of a block, for which `coder` must have room, and sorts them by shard.
+    /// Computes the keys of a block, for which `coder` must have room.
     pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
         self.encode_with(|states, keys| coder.encode(states, keys), block, needs, keys)
     }
 
-    /// The same, given how keys are computed and put behind others.
+    /// The same, given how keys are computed and put behind others. They are sorted by shard, unless they are few and all
+    /// shards are entered at once.
     pub(crate) fn encode_with(
         &mut self,
         encode: impl Fn(&[u32], &mut Keys) -> Result<(), Full>,
@@ -108,7 +116,11 @@ impl Entry {
         }
         keys.clear();
         encode(block.states, keys)?;
-        self.states.sort(keys, block.skip, needs.shard_bits);
+        if needs.shard_bits == 0 || needs.parents || needs.sorted || keys.high.len() > FEW {
+            self.states.sort(keys, block.skip, needs.shard_bits);
+        } else {
+            self.states.take(keys, block.skip);
+        }
         Ok(())
     }
 
@@ -175,16 +187,30 @@ impl Tiers {
         Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
     }
 
+    /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
+    /// others come is a table of its own where keys are packed: it takes
+    /// less than a cache does.
+    pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        match (coder, row.after_kept()) {
+            (Coder::Packed(_), Some(rest)) if !pins => {
+                let kept = row.rooms(capacity)[0];
+                let caches = Tiers::cached(coder, &rest, pins, (capacity - kept).max(1), grant)?;
+                Ok(Tiers::exact(coder, caches.shard_bits, grant)?.followed_by(caches, kept))
+            }
+            _ => Tiers::cached(coder, row, pins, capacity, grant),
+        }
+    }
+
     /// Caches for at most `capacity` states of `coder`, which can pin states if `pins`.
-    pub fn cached(coder: &Coder, spec: &Spec, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+    fn cached(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
         // What is pinned, and who is whose child, is known to one table only.
-        let shards = if pins || spec.cover { 1 } else { capacity / CACHE_SHARD_STATES };
+        let shards = if pins || row.holds_ancestors() { 1 } else { capacity / CACHE_SHARD_STATES };
         let shard_bits = shards.max(1).ilog2().min(MOST_CACHE_SHARD_BITS);
         let (form, capacity) = (coder.form(shard_bits), capacity >> shard_bits);
         let table = |_| {
-            Ok(match spec.alone().filter(|_| !pins) {
+            Ok(match row.alone().filter(|_| !pins) {
                 Some(rule) => Table::Ways(Box::new(Ways::new(rule, form, capacity, grant)?)),
-                None => Table::Cache(Box::new(Cache::new(spec, form, capacity, grant)?)),
+                None => Table::Cache(Box::new(Cache::new(row, form, capacity, grant)?)),
             })
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
@@ -192,13 +218,13 @@ impl Tiers {
         Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
     }
 
-    /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for codecs
-    /// whose keys are not states.
-    pub fn followed_by(mut self, caches: Tiers, states: usize) -> Tiers {
+    /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
+    /// keys: those of roots get longer, and a frozen table would not know them again.
+    fn followed_by(mut self, caches: Tiers, states: usize) -> Tiers {
         assert_eq!(self.shard_bits, caches.shard_bits);
         for (shard, next) in self.shards.iter_mut().zip(caches.shards) {
             let next = next.into_inner().unwrap_or_else(PoisonError::into_inner).last;
-            shard.get_mut().unwrap_or_else(PoisonError::into_inner).next = Some((states >> self.shard_bits, next));
+            own(shard).next = Some((states >> self.shard_bits, next));
         }
         // What is frozen cannot be encoded again.
         self.sample = None;
@@ -215,11 +241,9 @@ impl Tiers {
         let (kinds, parents) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
             Table::Packed(_) | Table::Vectors(_) => (false, false),
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents()),
-            Table::Cache(cache) => {
-                (cache.spec().tiers().iter().any(|tier| tier.0 == Rule::Kind), cache.wants_parents())
-            }
+            Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents()),
         };
-        Needs { kinds, parents, shard_bits: self.shard_bits }
+        Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until [`Tiers::unpin`] is called for its place.
@@ -233,7 +257,7 @@ impl Tiers {
 
     /// The table of caches that can pin states.
     pub(crate) fn pinning(&mut self) -> Option<&mut Cache> {
-        match &mut self.shards[0].get_mut().unwrap_or_else(PoisonError::into_inner).last {
+        match &mut own(&mut self.shards[0]).last {
             Table::Cache(cache) => Some(cache),
             _ => None,
         }
@@ -243,13 +267,20 @@ impl Tiers {
     pub fn health(&self) -> Option<Health> {
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
-        parts.map(Health::of_parts)
+        let mut whole = Health::of_parts(parts?);
+        // What is kept exactly never comes to the caches, which estimate the rest.
+        whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
+        Some(whole)
     }
 
     /// Makes sure that `count` more states find room if they are spread evenly.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         let (part, key_bits) = (count.div_ceil(self.shards.len()), *self.key_bits.get_mut());
-        self.shards.iter().try_for_each(|shard| lock(shard).last.reserve(part, key_bits))
+        self.shards.iter().map(lock).try_for_each(|mut shard| match shard.next {
+            // It freezes when there is no room.
+            Some(_) => Ok(()),
+            None => shard.last.reserve(part, key_bits),
+        })
     }
 
     /// Takes note of what keys look like by now: to be called between encoding and entering.
@@ -259,15 +290,45 @@ impl Tiers {
 
     /// Enters the keys of one shard. On `Full` nothing is lost, but not all of them were entered.
     pub fn enter(&self, shard: usize, block: Block, entry: &Entry) -> Result<(), Full> {
-        if entry.states.range(shard).is_empty() && entry.parents.is_empty() {
+        let range = entry.states.range(shard);
+        if range.is_empty() && entry.parents.is_empty() {
             return Ok(());
         }
-        lock(&self.shards[shard]).enter(shard, block, entry, self.key_bits.load(Ordering::Relaxed))
+        lock(&self.shards[shard]).enter(shard, range, block, entry, self.key_bits.load(Ordering::Relaxed))
     }
 
-    /// Enters the keys of all shards.
-    pub fn enter_all(&self, block: Block, entry: &Entry) -> Result<(), Full> {
-        (0..self.shards.len()).try_for_each(|shard| self.enter(shard, block, entry))
+    /// Enters the keys of all shards, one after the other.
+    pub fn enter_all(&mut self, block: Block, entry: &Entry) -> Result<(), Full> {
+        let (key_bits, shard_bits, states) = (*self.key_bits.get_mut(), self.shard_bits, &entry.states);
+        if !states.is_sorted() {
+            let shards = || states.run(0..states.len()).high.iter().map(|&key| shard_of(key, shard_bits)).enumerate();
+            for (at, shard) in shards() {
+                own(&mut self.shards[shard]).last.prefetch(states.run(at..at + 1));
+            }
+            let mut enter = |at: usize, shard: usize| match own(&mut self.shards[shard]) {
+                Shard { last: Table::Packed(packed), frozen, next: None, .. } if frozen.is_empty() => {
+                    packed.reserve(1, key_bits)?;
+                    states.answer(at, packed.insert_one(states.run(at..at + 1).key(0)));
+                    Ok(())
+                }
+                other => other.enter(shard, at..at + 1, block, entry, key_bits),
+            };
+            return shards().try_for_each(|(at, shard)| enter(at, shard));
+        }
+        // Where a shard has a few keys only, those of all must be asked for before the first is looked at.
+        if states.len() < SHORT_RUN * self.shards.len() {
+            for (shard, range) in states.ranges() {
+                own(&mut self.shards[shard]).last.prefetch(states.run(range));
+            }
+        }
+        let tells_parents = !entry.parents.is_empty();
+        for (number, shard) in self.shards.iter_mut().enumerate() {
+            let range = states.range(number);
+            if tells_parents || !range.is_empty() {
+                own(shard).enter(number, range, block, entry, key_bits)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes note of fresh states of a block, from which the coder may learn.
@@ -303,14 +364,14 @@ impl Tiers {
     fn encode_again(&self, mut coder: Coder, states: &[u32]) -> Result<(Coder, Vec<Mutex<Shard>>), Full> {
         let shards = exact_shards(&coder, self.shard_bits, &self.arena, &self.grant)?;
         let (mut entry, mut keys) = (Entry::default(), Keys::default());
-        let needs = self.needs();
+        let needs = Needs { sorted: true, ..self.needs() };
         for states in states.chunks(BLOCK * coder.width()) {
             let bounds = [0, (states.len() / coder.width()) as u32];
             let block = Block::of(states, &bounds);
             coder.reserve(block.len())?;
             entry.encode(&coder, block, needs, &mut keys)?;
             for (number, shard) in shards.iter().enumerate() {
-                lock(shard).enter(number, block, &entry, coder.key_bits())?;
+                lock(shard).enter(number, entry.states.range(number), block, &entry, coder.key_bits())?;
             }
         }
         Ok((coder, shards))
@@ -334,6 +395,10 @@ fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) ->
     (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
 }
 
+fn own(shard: &mut Mutex<Shard>) -> &mut Shard {
+    shard.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -343,24 +408,35 @@ impl Shard {
         Mutex::new(Shard { frozen: Vec::new(), last, next: None, unknown: Batch::default() })
     }
 
-    /// Enters the keys of a block that belong to this shard, number `shard`.
-    fn enter(&mut self, shard: usize, block: Block, entry: &Entry, key_bits: u32) -> Result<(), Full> {
-        let wanted = entry.states.range(shard).len();
-        let last = &mut self.last;
-        let mut is_due = |room: usize| last.len() + wanted > room || last.reserve(wanted, key_bits).is_err();
-        if let Some((_, next)) = self.next.take_if(|(room, _)| is_due(*room)) {
-            match std::mem::replace(&mut self.last, next) {
-                Table::Packed(packed) => self.frozen.push(packed),
-                other => unreachable!("only packed keys are followed by others: {other:?}"),
+    /// Enters keys of a block that belong to this shard, number `shard`.
+    fn enter(
+        &mut self,
+        shard: usize,
+        range: Range<usize>,
+        block: Block,
+        entry: &Entry,
+        key_bits: u32,
+    ) -> Result<(), Full> {
+        let states = &entry.states;
+        let parents = Parents::new(&entry.parents, shard, block);
+        if let Some((room, next)) = self.next.take() {
+            let Table::Packed(packed) = &mut self.last else { unreachable!("only packed keys are followed by others") };
+            if fill(packed, room, states, range.clone(), key_bits) {
+                self.next = Some((room, next));
+                return Ok(());
             }
+            // Those that were entered are known from here on, and their answers stay.
+            let Table::Packed(full) = std::mem::replace(&mut self.last, next) else { unreachable!("it was packed") };
+            self.frozen.push(full);
         }
         if self.frozen.is_empty() {
-            return self.last.enter(shard, block, &entry.states, &entry.parents, key_bits);
+            return self.last.enter(block, states, range, parents, key_bits);
         }
         let frozen = &self.frozen;
-        self.unknown.take_unknown(&entry.states, shard, |key| frozen.iter().any(|table| table.contains(key)));
-        let entered = self.last.enter(shard, block, &self.unknown, &entry.parents, key_bits);
-        self.unknown.answer(&entry.states);
+        self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
+        let unknown = &self.unknown;
+        let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits);
+        unknown.pass_answers(states);
         entered
     }
 
@@ -375,6 +451,12 @@ impl Shard {
         (self.frozen.iter().map(Packed::len).sum::<usize>() + self.last.len(), bytes)
     }
 
+    /// How many states are held before the caches.
+    fn kept(&self) -> usize {
+        let frozen = self.frozen.iter().map(Packed::len).sum::<usize>();
+        frozen + self.next.as_ref().map_or(0, |_| self.last.len())
+    }
+
     fn health(&self) -> Option<(Health, &Distinct)> {
         let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
         let (mut health, sketch) = match table {
@@ -382,11 +464,9 @@ impl Shard {
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
         };
-        let exact = self.frozen.iter().map(Packed::len).sum::<usize>();
-        let exact = (exact + self.next.as_ref().map_or(0, |_| self.last.len())) as u64;
-        health.held += exact;
-        health.capacity += self.next.as_ref().map_or(exact, |(room, _)| *room as u64);
-        health.distinct += exact;
+        let kept = self.kept() as u64;
+        health.held += kept;
+        health.capacity += self.next.as_ref().map_or(kept, |(room, _)| *room as u64);
         Some((health, sketch))
     }
 }
@@ -401,6 +481,16 @@ impl Table {
         }
     }
 
+    /// Asks for the lines in which keys would be.
+    fn prefetch(&self, keys: Run) {
+        match self {
+            Table::Packed(packed) => packed.prefetch(keys),
+            Table::Vectors(table) => keys.high.iter().for_each(|&hash| table.prefetch(hash)),
+            Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
+            Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
+        }
+    }
+
     /// Makes sure that `count` more states fit; caches make room by forgetting.
     fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
         match self {
@@ -410,28 +500,42 @@ impl Table {
         }
     }
 
-    /// Enters the keys of shard number `shard`.
+    /// Enters keys, all of which belong to the shard of this table.
     fn enter(
         &mut self,
-        shard: usize,
         block: Block,
         states: &Batch,
-        parents: &Batch,
+        range: Range<usize>,
+        parents: Parents,
         key_bits: u32,
     ) -> Result<(), Full> {
-        let range = states.range(shard);
         self.reserve(range.len(), key_bits)?;
         let entered = match self {
-            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range))),
-            Table::Vectors(table) => insert_vectors(table, block, states, range),
-            Table::Ways(ways) => insert_cached(&mut **ways, shard, block, states, parents),
-            Table::Cache(cache) => insert_cached(&mut **cache, shard, block, states, parents),
+            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
+            Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
+            Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
+            Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
         };
         // Where some found no room, those before them are held all the same.
-        let fresh = entered.unwrap_or_else(|Full| states.fresh_of(shard));
+        let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));
         states.count_fresh(fresh);
         entered.map(|_| ())
     }
+}
+
+/// Inserts keys in order until there are `room` or there is no memory; true if all of them were entered.
+fn fill(table: &mut Packed, room: usize, batch: &Batch, mut left: Range<usize>, key_bits: u32) -> bool {
+    while !left.is_empty() {
+        // So many fit, however many of them are new.
+        let count = left.len().min(room.saturating_sub(table.len()));
+        if count == 0 || table.reserve(count, key_bits).is_err() {
+            return false;
+        }
+        let range = left.start..left.start + count;
+        batch.count_fresh(table.insert_all(batch.run(range.clone()), batch.answers(range)));
+        left.start += count;
+    }
+    true
 }
 
 /// Inserts states as they are; their keys are hashes.
@@ -463,17 +567,15 @@ fn key_of<'a>(computed: &'a [u8; 16], state: &'a [u32], form: KeyForm) -> &'a [u
 }
 
 /// Inserts states into a cache, in order, and tells it of the states that were expanded: of each before its successors.
-fn insert_cached<C: Held>(
+fn insert_cached<C: AnyCache>(
     cache: &mut C,
-    shard: usize,
     block: Block,
     batch: &Batch,
-    parents: &Batch,
+    range: Range<usize>,
+    mut parents: Parents,
 ) -> Result<usize, Full> {
-    let range = batch.range(shard);
     let run = batch.run(range.clone());
     run.high.iter().for_each(|&hash| cache.prefetch(hash));
-    let mut parents = Parents { batch: parents, block, left: parents.range_if_any(shard), open: None };
     let (form, mut count) = (cache.form(), 0);
     for (index, (&position, answer)) in batch.positions(range.clone()).iter().zip(batch.answers(range)).enumerate() {
         let parent = parents.expand_until(position, cache);
@@ -503,10 +605,15 @@ struct Parents<'a> {
     open: Option<(Place, usize)>,
 }
 
-impl Parents<'_> {
+impl<'a> Parents<'a> {
+    fn new(batch: &'a Batch, shard: usize, block: Block<'a>) -> Parents<'a> {
+        let left = if batch.is_empty() { 0..0 } else { batch.range(shard) };
+        Parents { batch, block, left, open: None }
+    }
+
     /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
     /// if successors must know it.
-    fn expand_until<C: Held>(&mut self, position: u32, cache: &mut C) -> Place {
+    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C) -> Place {
         let batch = self.batch;
         while let Some(at) = self.left.clone().next() {
             let index = batch.positions(at..at + 1)[0] as usize;
@@ -522,7 +629,7 @@ impl Parents<'_> {
             self.close(cache);
             match place {
                 // Only with `cover` does it stay where it is while its successors are inserted.
-                Some(place) if cache.covers() => self.open = Some((place, successors)),
+                Some(place) if cache.keeps_ancestors() => self.open = Some((place, successors)),
                 Some(place) => cache.count_successors(place, successors),
                 None => {}
             }
@@ -531,7 +638,7 @@ impl Parents<'_> {
     }
 
     /// All successors of the open state were inserted.
-    fn close<C: Held>(&mut self, cache: &mut C) {
+    fn close<C: AnyCache>(&mut self, cache: &mut C) {
         if let Some((place, successors)) = self.open.take() {
             cache.expanded(place, successors);
         }

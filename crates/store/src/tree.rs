@@ -301,16 +301,12 @@ fn for_each(changed: &[u64], mut visit: impl FnMut(usize) -> Result<(), Full>) -
 mod tests {
     use super::*;
     use crate::budget::Budget;
+    use plimsoll_ir::random::Draw;
     use std::collections::HashMap;
 
     /// Encodes random blocks, most of whose states differ little from the one before; roots must tell them apart.
-    fn check(shape: Shape, random: &mut u64) {
-        let mut next = |below: usize| {
-            *random ^= *random << 13;
-            *random ^= *random >> 7;
-            *random ^= *random << 17;
-            (*random >> 20) as usize % below
-        };
+    fn check(shape: Shape, draw: &mut Draw) {
+        let mut next = |below: usize| draw.below(below as u64) as usize;
         let width = shape.width;
         let mut tree = Tree::new(shape, &Budget::new(1 << 30).grant("tree", 1 << 30)).unwrap();
         let (mut scratch, mut roots, mut twin) = (Scratch::default(), HashMap::new(), HashMap::new());
@@ -338,12 +334,12 @@ mod tests {
 
     #[test]
     fn roots_are_equal_exactly_when_states_are() {
-        let mut random = 88172645463325252u64;
+        let mut draw = Draw::new(0);
         for width in 1..=130 {
-            check(Shape::even(width), &mut random);
+            check(Shape::even(width), &mut draw);
             if Shape::can_be_learned(width) {
                 let sample: Vec<u32> = (0..50 * width as u32).map(|index| index * index % 11 % 4).collect();
-                check(Shape::learned(width, &sample), &mut random);
+                check(Shape::learned(width, &sample), &mut draw);
             }
         }
     }

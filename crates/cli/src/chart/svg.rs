@@ -101,6 +101,7 @@ fn draw_row(row: &Row, (x, y): Point, sent: &mut HashMap<usize, Point>, svg: &mu
             svg.line((x - 5.0, y - 5.0), (x + 5.0, y + 5.0), INK);
             svg.line((x - 5.0, y + 5.0), (x + 5.0, y - 5.0), INK);
         }
+        Event::Gap => svg.text((x, y + 4.0), Anchor::Middle, &text),
         Event::Wrong => {
             svg.circle((x, y), 4.0, ALARM);
             svg.text(beside, Anchor::Start, &row.text);

@@ -75,6 +75,7 @@ impl Page {
                 line.resize(line.len() + row.text.chars().count(), ' ');
                 self.put(&mut line, row.at, 0, &format!("! {}", row.text));
             }
+            Event::Gap => line.fill('.'),
             Event::Local | Event::Send(_) | Event::Receive(_) => {
                 line.resize(line.len() + room, ' ');
                 self.put(&mut line, row.at, 2, &clipped(&label(row), room));

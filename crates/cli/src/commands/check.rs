@@ -5,45 +5,63 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::Failure;
 use crate::health::Health;
-use crate::options::{CheckOptions, DeadlockName, ExecutorName, SymmetryName};
-use crate::output::{Output, say};
+use crate::loading::Loading;
+use crate::masked::Masked;
+use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SymmetryName};
+use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
+use crate::report::advice::advice;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
-use crate::report::{self, Judgement, ModelFacts, Parts, Report, Times, TraceReport};
+use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Parts, Report, Times, TraceReport};
 use crate::room::{self, Watched};
+use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{chart, interrupt, machine, trail};
+use crate::{apart, chart, interrupt, loading, machine, progress, trail};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
+use plimsoll_model::Model;
 use plimsoll_model::symmetry::Precision;
-use plimsoll_model::{Covered, Model};
-use plimsoll_search::{Ask, Control, Limits, ReplayError, Stats, Trace, Verdict, Violation, What, replay};
+use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
 use plimsoll_store::Budget;
 use std::io;
 use std::time::Instant;
 
+/// What a search may be given that needs more, whatever else runs just now.
+const MOST_OF_THE_MEMORY: Size = Size::Percent(75.0);
+
 /// Runs the command.
 pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
-    let report = check(options)?;
-    if let (Some(path), Some(trace)) = (&options.trace, &report.trace)
-        && !trail::is_trail(path)
-    {
-        std::fs::write(path, trace.to_json())
-            .map_err(|error| Failure::usage(format!("{}: cannot be written: {error}", path.display())))?;
+    let files = [&options.trace, &options.draw.msc];
+    files.into_iter().flatten().try_for_each(|path| try_out(path))?;
+    let [trace, chart] = files.map(|path| path.as_deref().is_some_and(is_standard));
+    if (trace || chart) && options.output.json || trace && chart {
+        return Err(Failure::usage("standard output can be had by one only of --json, --trace - and --msc -"));
     }
+    if trace {
+        out.make_way();
+    }
+    refuse_contradictions(options)?;
+    let Checked { report, promela } = check(options)?;
     if options.output.json {
-        out.print(&report.to_json());
+        let _ = report::write_json(&report, out);
     } else {
         let style = report::text::Style {
             color: options.output.color.wanted(&io::stdout()),
             quiet: options.output.quiet,
             full_trace: options.output.full_trace,
         };
-        out.print(&report::text::report(&report, style));
+        report::text::report(&report, style, out);
+    }
+    // The verdict is out, whatever becomes of the files.
+    if let (Some(path), Some(trace)) = (&options.trace, &report.trace) {
+        match trail::is_trail(path) {
+            true => trail::write(path, trace, promela.as_deref(), out)?,
+            false => write_to(path, out, |file| report::write_json(trace, file))?,
+        }
     }
     if let (Some(path), Some(trace)) = (&options.draw.msc, &report.trace) {
         chart::write(path, trace, out)?;
@@ -51,12 +69,57 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
     Ok(report.exit_code)
 }
 
+/// Options that exclude each other, or name what is not there.
+fn refuse_contradictions(options: &CheckOptions) -> Result<(), Failure> {
+    if let (Some("full"), Some(cache)) = (options.search.strategy.as_deref().map(str::trim), &options.search.cache) {
+        return Err(Failure::usage(format!("--strategy full holds every state: it cannot go with --cache {cache}")));
+    }
+    match &options.budget.spill_dir {
+        Some(folder) if !folder.is_dir() => {
+            Err(Failure::usage(format!("--spill-dir: {} is not a folder", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was asked for and makes no difference.
+fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
+    let forgets = !plan.strategy_parts.row.holds_all();
+    let unused = [
+        (
+            options.search.workers.is_some_and(|workers| workers > 1) && plan.search != Order::Bfs,
+            "--workers is for breadth-first searches: one worker searched",
+        ),
+        (options.budget.spill_dir.is_some() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
+        (
+            options.search.redundancy_limit.is_some() && !forgets,
+            "--redundancy-limit does nothing where no state is forgotten",
+        ),
+        (
+            options.output.full_trace && options.output.json,
+            "--full-trace does nothing with --json: the trace is complete anyway",
+        ),
+    ];
+    unused.into_iter().filter(|(given, _)| *given).map(|(_, note)| note.into())
+}
+
+/// A report, and the front end of a Promela model, which knows the numbers that SPIN gives statements.
+struct Checked {
+    report: Report,
+    promela: Option<Box<Promela>>,
+}
+
 /// Checks a model and says everything about it.
-fn check(options: &CheckOptions) -> Result<Report, Failure> {
+fn check(options: &CheckOptions) -> Result<Checked, Failure> {
     let start = Instant::now();
+    let loading = Loading::begin(options, start);
     let styled = options.output.color.wanted(&io::stderr());
-    let subject = subject::load(&options.model, &options.look_for, styled)?;
-    let mut subject = room::walk(subject, &options.look_for)?;
+    let talks = !options.output.quiet;
+    progress::stage(talks, "reading the model");
+    let subject = subject::load(&options.model, &options.look_for, styled);
+    let subject = subject.and_then(|subject| room::walk(subject, &options.look_for));
+    progress::end_stage(talks);
+    let mut subject = subject?;
     if !options.output.quiet {
         subject.warnings.iter().for_each(|warning| say(warning));
     }
@@ -66,9 +129,10 @@ fn check(options: &CheckOptions) -> Result<Report, Failure> {
         let promela = subject.promela.take();
         let run = Run { options, start, promela: promela.as_deref() };
         match run.attempt(subject, ask, &mut notes)? {
-            Attempt::Done(report) => return Ok(*report),
+            Attempt::Done(report) => return Ok(Checked { report: *report, promela }),
             Attempt::Refine(larger) => subject = *larger,
         }
+        loading.go_on();
     }
 }
 
@@ -89,45 +153,67 @@ impl Run<'_> {
         let Run { options, start, .. } = self;
         let Subject { language, content, symmetry, covers, .. } = subject;
         notes.clear();
-        let to_cover = match &content {
-            Content::System(system) if !covers.is_empty() => Some(system.clone()),
-            _ => None,
-        };
         let listing = listing(options, &content)?;
-        // A trail for SPIN, and a list of what was never taken, tell every statement by itself.
-        let one_by_one = options.unreached || options.trace.as_deref().is_some_and(trail::is_trail);
+        // A trail for SPIN, and lists of statements that fail or were never taken, tell every statement by itself.
+        let is_trail = options.trace.as_deref().is_some_and(trail::is_trail);
+        let one_by_one = options.unreached || options.look_for.all_violations || is_trail;
         let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
+        progress::stage(!options.output.quiet, "simplifying and compiling the model");
+        let original = content.system().cloned();
         let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
+        progress::end_stage(!options.output.quiet);
+        loading::end();
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
-        let searched = match self.search(&executor, covered.as_ref(), &plan, ask, &mut health)? {
+        let model: Option<&dyn Model> = covered.as_ref().map(|covered| covered as &dyn Model);
+        let mut searched = match self.search(&executor, model, &plan, ask, &mut health)? {
             Ok(searched) => searched,
+            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
+        };
+        let others = match self.others(&executor, &plan, ask, &mut searched, notes)? {
+            Ok(others) => others,
             Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
         };
         let unreached = listing.zip(covered).zip(executor.system());
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
-        let view = View::new(&executor);
-        let trace = replayed(&searched.outcome.verdict, &executor, &view, options, merge)?;
-        if let (Some(path), Some(trace)) = (&options.trace, &trace)
-            && trail::is_trail(path)
-        {
-            trail::write(path, &executor, self.promela, &trace.positions)?;
-        }
-        let problem = trace.as_ref().and_then(TraceReport::problem);
-        let mut judgement = Judgement::of(&searched.outcome.verdict, &searched.outcome.stats, &ask, &view, problem);
-        match to_cover {
+        let (model, executor_name) = (facts(options, language, &executor), executor.name());
+        let (trace, executor, original) = match &mut searched.outcome.verdict {
+            Verdict::Violated(violation) => {
+                // A path can be long: nobody needs it twice.
+                let positions = std::mem::take(&mut violation.trace.positions);
+                let violation = Violation { what: violation.what, trace: Trace { positions } };
+                (Some(apart::trace(executor, original, violation, origin(options, merge)?)?), None, None)
+            }
+            _ => (None, Some(executor), original),
+        };
+        let executor =
+            trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
+        let view = View::new(executor);
+        let judge = |verdict: &Verdict, shown: Option<&TraceReport>| {
+            Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown)
+        };
+        let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
+        let others = trace.as_ref().map_or(Ok(Vec::new()), |first| {
+            let described = others.into_iter().map(|violation| {
+                let shown = apart::beside(first, violation.clone())?;
+                let Judgement { verdict, headline, reason, .. } = judge(&Verdict::Violated(violation), Some(&shown));
+                Ok(Other { verdict, headline, reason, trace: shown })
+            });
+            described.collect::<Result<Vec<Other>, Failure>>()
+        })?;
+        match original {
+            _ if covers.is_empty() => {}
             Some(system) if searched.outcome.verdict == Verdict::Holds => {
                 let coverage = self.cover(&system, &covers, symmetry.as_ref())?;
                 notes.extend(coverage.note());
                 let undecided = coverage.undecided.as_ref();
-                let undecided = undecided.map(|why| Judgement::of(why, &searched.outcome.stats, &ask, &view, None));
+                let undecided = undecided.map(|why| judge(why, None));
                 judgement = undecided.or_else(|| coverage.judgement()).unwrap_or(judgement);
             }
-            Some(_) => notes.push("`cover` is checked only where every state was visited and nothing is wrong".into()),
-            None => {}
+            _ => notes.push("`cover` is checked only where every state was visited and nothing is wrong".into()),
         }
         let times = Times {
             load: loaded.as_secs_f64(),
@@ -135,16 +221,21 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let model = facts(options, language, &executor);
         let Searched { outcome, ledger, disk_ledger } = searched;
-        let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk")).collect();
-        let executor = executor.name();
+        let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
+        let ledger: Vec<LedgerRow> = ledger.collect();
+        let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
+        notes.extend(unused(options, &plan));
+        if let Verdict::Unknown(why) = &outcome.verdict {
+            notes.extend(advice(why, &plan, &ledger, machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes));
+        }
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
-        let parts = Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, unreached, notes };
+        let parts =
+            Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, others, unreached, notes };
         Ok(Attempt::Done(Box::new(Report::new(parts))))
     }
 
@@ -162,16 +253,57 @@ impl Run<'_> {
         })
     }
 
-    /// Searches, or finds that the model needs room for more processes.
+    /// What else is wrong beside what `searched` found, if that was asked: it is masked, and the search goes on. Counts are
+    /// then those of the last search, which found nothing more.
+    fn others(
+        &self,
+        executor: &Executor,
+        plan: &Plan,
+        mut ask: Ask,
+        searched: &mut Searched,
+        notes: &mut Vec<String>,
+    ) -> Result<Result<Vec<Violation>, Subject>, Failure> {
+        let mut found = Vec::new();
+        let (Verdict::Violated(first), true, Some(mut masked)) =
+            (&searched.outcome.verdict, self.options.look_for.all_violations, Masked::new(executor))
+        else {
+            return Ok(Ok(found));
+        };
+        let mut last = first.clone();
+        while masked.mask(&last, &mut ask) {
+            let mut health = Health::new(&plan.strategy_parts);
+            let next = match self.search(executor, Some(&masked), plan, ask, &mut health)? {
+                Ok(next) => next,
+                Err(larger) => return Ok(Err(larger)),
+            };
+            (searched.outcome.stats, searched.outcome.complete) = (next.outcome.stats, next.outcome.complete);
+            match next.outcome.verdict {
+                Verdict::Violated(violation) => {
+                    let positions = executor.concrete(violation.trace.positions.clone());
+                    let positions =
+                        positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
+                    found.push(Violation { what: violation.what, trace: Trace { positions } });
+                    last = violation;
+                }
+                Verdict::Holds => break,
+                Verdict::HoldsToDepth(_) | Verdict::Unknown(_) => {
+                    notes.push("the last search did not end, so more may be wrong than is shown".into());
+                    break;
+                }
+            }
+        }
+        Ok(Ok(found))
+    }
+
+    /// Searches, or finds that the model needs room for more processes. The model is that of the executor, or one around it.
     fn search(
         &self,
         executor: &Executor,
-        covered: Option<&Covered>,
+        model: Option<&dyn Model>,
         plan: &Plan,
         ask: Ask,
         health: &mut Health,
     ) -> Result<Result<Searched, Subject>, Failure> {
-        let model: Option<&dyn Model> = covered.map(|covered| covered as &dyn Model);
         // Where the search goes on after errors, a need for room must still end it, or counts are wrong.
         let goes_on = !ask.errors || ask.keep_going;
         let watched = self.promela.filter(|_| goes_on).and_then(|promela| {
@@ -222,9 +354,11 @@ impl Run<'_> {
                     say(&warning);
                 }
             };
-            let mut control = Control { ask, limits, stop: interrupt::flag(), watch: &mut watch };
+            let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+            let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut watch };
             interrupt::while_searching(|| run(&budget, &mut control))
         };
+        interrupt::go_on();
         progress.clear();
         searched
     }
@@ -257,9 +391,12 @@ fn executor(
     symmetry: Option<&Symmetry>,
     notes: &mut Vec<String>,
 ) -> Executor {
+    let patience = interrupt::patience(options.budget.memory);
     let executor = match options.search.executor {
-        ExecutorName::Interp => Executor::interpreted(content),
-        ExecutorName::Jit => Executor::native(content, machine::memory_budget(options.budget.memory).bytes, notes),
+        ExecutorName::Interp => Executor::interpreted(content, patience),
+        ExecutorName::Jit => {
+            Executor::native(content, machine::memory_budget(options.budget.memory).bytes, patience, notes)
+        }
     };
     let precision = match options.model.symmetry {
         SymmetryName::Off => return executor,
@@ -273,10 +410,6 @@ fn executor(
             executor
         }
     }
-}
-
-fn not_replayed(error: ReplayError) -> Failure {
-    Failure::internal(format!("the violation found cannot be replayed ({error:?})"))
 }
 
 fn wishes(options: &CheckOptions) -> Wishes {
@@ -304,30 +437,14 @@ fn ask(options: &CheckOptions) -> Ask {
         deadlocks: everything && deadlocks,
         errors: everything && !look_for.no_errors,
         properties: true,
-        keep_going: look_for.keep_going,
+        keep_going: look_for.keep_going && !look_for.all_violations,
     }
 }
 
-/// A violation counts only after the interpreter went the same way.
-fn replayed(
-    verdict: &Verdict,
-    executor: &Executor,
-    view: &View,
-    options: &CheckOptions,
-    merge: bool,
-) -> Result<Option<TraceReport>, Failure> {
-    let Verdict::Violated(violation) = verdict else { return Ok(None) };
-    let positions = executor.concrete(&violation.trace.positions);
-    let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
-    let violation = &Violation { what: violation.what, trace: Trace { positions } };
-    let path = replay(executor.reference(), violation).map_err(not_replayed)?;
-    let origin = Origin {
-        model: options.model.model.display().to_string(),
-        overflow: options.model.overflow,
-        merge,
-        look_for: &options.look_for,
-    };
-    Ok(Some(TraceReport::new(violation, &path, view, origin)))
+/// What a trace must know to be followed again.
+fn origin(options: &CheckOptions, merge: bool) -> Result<Origin, Failure> {
+    let fingerprint = subject::fingerprint(&options.model.model)?;
+    Ok(Origin { options: options.model.clone(), fingerprint, merge, look_for: options.look_for.clone() })
 }
 
 fn facts(options: &CheckOptions, language: &'static str, executor: &Executor) -> ModelFacts {

@@ -1,42 +1,56 @@
-//! `plimsoll generate`: write the reachable graph of a model to a file in the AUT format.
+//! `plimsoll generate`: write the reachable graph of a model to a file.
 //!
 //! States are numbered in the order they are found. They are kept as they are, for the table of plain vectors
-//! gives each its number; when memory runs out, the file is completed with what was found so far.
+//! gives each its number. When memory runs out, or somebody presses Ctrl-C, there is no file.
 
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
+use crate::graph_file::GraphFile;
 use crate::options::{GenerateOptions, LookFor, Order, StoreName};
-use crate::output::Output;
+use crate::output::{Output, is_standard, try_out};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::size::show_count;
 use crate::subject::{self, Subject};
 use crate::view::View;
-use crate::{interrupt, machine};
-use plimsoll_lang::AutWriter;
+use crate::{interrupt, loading, machine};
 use plimsoll_model::{Model, Step, Successors};
 use plimsoll_store::intern::Intern;
 use plimsoll_store::{Budget, Full, Queue, hash};
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Runs the command.
 pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
+    try_out(&options.output)?;
+    if is_standard(&options.output) {
+        out.make_way();
+    }
+    loading::within(options.memory);
     let mut subject = subject::load(&options.model, &LookFor::default(), false)?;
     loop {
         let promela = subject.promela.take();
         let Subject { content, .. } = subject;
         let mut notes = Vec::new();
         let content = content.prepared(subject::merges(&options.model, false));
-        let executor = Executor::native(content, machine::memory_budget(options.memory).bytes, &mut notes);
-        let graph = write(options, &executor)?;
+        let (memory, patience) = (machine::memory_budget(options.memory).bytes, interrupt::patience(options.memory));
+        let executor = Executor::native(content, memory, patience, &mut notes);
+        loading::end();
+        let (graph, file) = write(options, &executor)?;
         let message = graph.wrong.as_ref().and_then(|(state, step)| executor.explain(state.as_deref(), *step));
         let larger = promela.zip(message).map(|(promela, why)| subject::larger(&promela, &why, &LookFor::default()));
         if let Some(larger) = larger.transpose()?.flatten() {
             subject = larger;
             continue;
         }
-        out.print(&graph.summary(options));
+        let place = match graph.complete {
+            true => {
+                file.finish(graph.states, out)?;
+                Some(options.output.clone())
+            }
+            false if options.partial => Some(file.leave_partial()?),
+            false => None,
+        };
+        out.print(&graph.summary(place.as_deref()));
         return Ok(if graph.complete { 0 } else { exit::UNKNOWN });
     }
 }
@@ -53,53 +67,52 @@ struct Written {
 }
 
 impl Written {
-    fn summary(&self, options: &GenerateOptions) -> String {
+    fn summary(&self, place: Option<&Path>) -> String {
         let (states, edges) = (show_count(self.states), show_count(self.edges));
-        let mut text = format!("{}: {states} states, {edges} transitions\n", options.output.display());
+        let place = place.map_or("nothing was written".into(), |place| place.display().to_string());
+        let mut text = format!("{place}: {states} states, {edges} transitions\n");
         if self.faults > 0 {
             text += &format!("{} steps go wrong and lead to no state\n", show_count(self.faults));
         }
         if !self.complete {
-            text += "incomplete: the memory is used up, or the search was interrupted\n";
+            text +=
+                "incomplete: the memory is used up, or the search was interrupted (--partial keeps what was found)\n";
         }
         text
     }
 }
 
-fn write(options: &GenerateOptions, executor: &Executor) -> Result<Written, Failure> {
+fn write(options: &GenerateOptions, executor: &Executor) -> Result<(Written, GraphFile), Failure> {
     let model = executor.model();
     let (store, order) = (StoreName::Plain, Some(Order::Bfs));
     let wishes = Wishes { memory: options.memory, store, order, workers: Some(1), ..Wishes::default() };
     let plan = Plan::resolve(&wishes, &Facts::now(model))?;
     let budget = Budget::new(plan.pool_bytes);
-    let failed = |error: io::Error| Failure::usage(format!("{}: {error}", options.output.display()));
-    let file = File::create(&options.output).map_err(failed)?;
-    let mut writer = AutWriter::new(BufWriter::new(file), 0).map_err(failed)?;
+    let mut file = GraphFile::create(&options.output)?;
     let mut written = Written::default();
-    let explored = interrupt::while_searching(|| explore(model, executor, &budget, &mut writer, &mut written));
+    let explored = interrupt::while_searching(|| explore(model, executor, &budget, &mut file, &mut written));
     match explored {
         Ok(()) => written.complete = true,
         Err(Stop::Budget) => {}
         Err(Stop::SeveralStarts(count)) => {
-            return Err(Failure::usage(format!("the model has {count} initial states; an AUT file has one")));
+            return Err(Failure::usage(format!("the model has {count} initial states; a graph file has one")));
         }
-        Err(Stop::Io(error)) => return Err(failed(error)),
+        Err(Stop::File(failure)) => return Err(failure),
     }
-    writer.finish(written.states).map_err(failed)?;
-    Ok(written)
+    Ok((written, file))
 }
 
 enum Stop {
     Budget,
     SeveralStarts(usize),
-    Io(io::Error),
+    File(Failure),
 }
 
 fn explore(
     model: &dyn Model,
     executor: &Executor,
     budget: &Budget,
-    writer: &mut AutWriter<BufWriter<File>>,
+    file: &mut GraphFile,
     written: &mut Written,
 ) -> Result<(), Stop> {
     let view = View::new(executor);
@@ -124,6 +137,9 @@ fn explore(
         for state in parents.chunks_exact(model.width()) {
             out.clear();
             model.successors(state, &mut out);
+            if out.gave_up().is_some() {
+                return Err(Stop::Budget);
+            }
             table.reserve(out.len()).map_err(full)?;
             for (target, step) in out.iter() {
                 if step.is_fault() {
@@ -136,7 +152,7 @@ fn explore(
                     push(&mut queue, target)?;
                     written.states += 1;
                 }
-                writer.edge(expanded, &view.label(step), number.into()).map_err(Stop::Io)?;
+                file.edge(expanded, &view.label(step), number.into()).map_err(Stop::File)?;
                 written.edges += 1;
             }
             expanded += 1;

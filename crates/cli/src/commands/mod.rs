@@ -4,6 +4,7 @@ pub mod check;
 pub mod compare;
 pub mod generate;
 pub mod info;
+pub mod man;
 pub mod replay;
 pub mod simulate;
 pub mod strategies;

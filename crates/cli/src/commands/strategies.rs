@@ -1,9 +1,13 @@
-//! `plimsoll strategies`: the table of all strategies, as they are in [`crate::presets`].
+//! `plimsoll strategies`: the table of all strategies, computed from [`crate::presets`].
 
+use crate::options::{Order, name_of};
 use crate::output::Output;
 use crate::presets::{PRESETS, Preset};
 use plimsoll_store::Rule;
+use plimsoll_store::row::KEEP;
 use std::fmt::Write;
+
+const COLUMNS: usize = 7;
 
 /// Runs the command.
 pub fn run(out: &mut Output) -> u8 {
@@ -11,39 +15,54 @@ pub fn run(out: &mut Output) -> u8 {
     0
 }
 
+fn yes(claim: bool) -> String {
+    if claim { "yes" } else { "no" }.into()
+}
+
+fn row(preset: &Preset) -> [String; COLUMNS] {
+    let strategy = preset.strategy();
+    let mut orders: Vec<Order> = [Order::Bfs, Order::Dfs].into_iter().filter(|&order| strategy.allows(order)).collect();
+    orders.sort_by_key(|&order| order != strategy.order);
+    let names = |orders: &[Order]| orders.iter().map(|&order| name_of(order)).collect::<Vec<_>>().join(" ");
+    let (ending, others): (Vec<Order>, Vec<Order>) = orders.iter().partition(|&&order| strategy.ends_in(order));
+    let ends =
+        if others.is_empty() { "yes".into() } else { format!("{}; {} by limit", names(&ending), names(&others)) };
+    [
+        preset.name.into(),
+        names(&orders),
+        ends,
+        yes(strategy.is_complete()),
+        yes(strategy.is_deterministic()),
+        yes(strategy.is_bounded()),
+        yes(strategy.is_aware()),
+    ]
+}
+
 fn table() -> String {
     let mut out = String::new();
-    let head = ["strategy", "orders", "ends", "complete", "deterministic", "bounded", "aware"];
-    let yes = |claim: bool| if claim { "yes" } else { "no" };
-    let row = |preset: &Preset| {
-        [
-            preset.name,
-            preset.orders,
-            preset.ends,
-            yes(preset.complete),
-            yes(preset.deterministic),
-            yes(preset.bounded),
-            yes(preset.aware),
-        ]
-    };
-    let rows: Vec<[&str; 7]> = std::iter::once(head).chain(PRESETS.iter().map(row)).collect();
-    let widths: Vec<usize> = (0..7).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
+    let head = ["strategy", "orders", "ends", "complete", "deterministic", "bounded", "aware"].map(String::from);
+    let rows: Vec<[String; COLUMNS]> = std::iter::once(head).chain(PRESETS.iter().map(row)).collect();
+    let widths: Vec<usize> =
+        (0..COLUMNS).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
     for row in &rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
         let _ = writeln!(out, "{}", cells.join("  ").trim_end());
     }
-    let _ = writeln!(out, "\ntiers (admits, who leaves, capacity) and papers");
+    let _ = writeln!(out, "\nfor example, with its tiers (admits, unit, who leaves, room, medium) and papers");
     for preset in &PRESETS {
+        let strategy = preset.strategy();
+        let tiers: String = strategy.row.tiers().iter().map(|tier| tier.to_string()).collect();
         let paper = if preset.paper.is_empty() { String::new() } else { format!("   {}", preset.paper) };
-        let _ = writeln!(out, "  {:<18} {}{paper}", preset.name, preset.tiers);
+        let _ = writeln!(out, "  {:<22} {tiers}{paper}", preset.example);
     }
     let _ = writeln!(out, "\nrules: who leaves a full cache first");
-    for rule in Rule::ALL {
-        let _ = writeln!(out, "  {:<5} {}", rule.name(), rule.meaning());
+    for (name, meaning) in Rule::ALL.iter().map(|rule| (rule.name(), rule.meaning())).chain([KEEP]) {
+        let _ = writeln!(out, "  {name:<5} {meaning}");
     }
     out.push_str(
         "\nends: by itself, on every finite model; otherwise a limit on redundancy gives `unknown`.\n\
-         aware: takes a bound on states and makes use of it.\n",
+         bounded: the memory for states is, whatever the model. aware: makes use of the memory it is given.\n\
+         room: what the budget leaves, states (600), bytes (64M) or a share of the memory for states (20%).\n",
     );
     out
 }
@@ -52,20 +71,41 @@ fn table() -> String {
 mod tests {
     use super::*;
 
+    fn document() -> String {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/strategies.md");
+        std::fs::read_to_string(path).unwrap()
+    }
+
     #[test]
-    fn the_table_has_every_row_and_rule() {
+    fn the_table_says_what_is_known() {
+        let of = |name: &str| row(PRESETS.iter().find(|preset| preset.name == name).unwrap());
+        assert_eq!(of("full"), ["full", "bfs dfs", "yes", "yes", "yes", "no", "no"]);
+        assert_eq!(of("cache:RULES"), ["cache:RULES", "dfs bfs", "dfs; bfs by limit", "yes", "yes", "yes", "yes"]);
+        assert_eq!(of("cover:RULE"), ["cover:RULE", "bfs dfs", "yes", "yes", "yes", "yes", "yes"]);
+        assert_eq!(of("sleep-1992"), ["sleep-1992", "dfs", "yes", "no", "yes", "no", "no"]);
+    }
+
+    #[test]
+    fn examples_are_of_their_family() {
         let table = table();
-        assert!(PRESETS.iter().all(|preset| table.contains(preset.name) && table.contains(preset.paper)));
+        for preset in &PRESETS {
+            assert_eq!(preset.strategy().name(), preset.example);
+            let family = preset.name.trim_end_matches("RULES").trim_end_matches("RULE").trim_end_matches(',');
+            assert!(preset.example.starts_with(family) && table.contains(preset.paper), "{}", preset.name);
+        }
         assert!(Rule::ALL.iter().all(|rule| table.contains(rule.meaning())));
     }
 
     #[test]
-    fn the_document_has_a_section_for_each() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/strategies.md");
-        let document = std::fs::read_to_string(path).unwrap();
+    fn the_document_has_the_table_and_a_section_for_each() {
+        let document = document();
+        let table = table();
+        let table = table.split("\n\n").next().unwrap();
+        assert!(document.contains(table), "docs/strategies.md should have\n{table}");
         for preset in &PRESETS {
             assert!(document.contains(&format!("\n## `{}`", preset.name)), "{}", preset.name);
         }
-        assert!(Rule::ALL.iter().all(|rule| document.contains(&format!("`{rule}`"))));
+        let names = Rule::ALL.map(Rule::name).into_iter().chain([KEEP.0]);
+        assert!(names.into_iter().all(|name| document.contains(&format!("`{name}`"))));
     }
 }

@@ -1,5 +1,7 @@
 //! What a check has to say: one structure, printed as text or as JSON.
 
+pub mod advice;
+pub mod steps;
 pub mod text;
 pub mod trace;
 pub mod unreached;
@@ -10,14 +12,18 @@ use crate::plan::Plan;
 use plimsoll_search::Stats;
 use plimsoll_store::budget::Entry;
 use serde::Serialize;
+use std::io::{self, BufWriter, Write};
 pub use trace::TraceReport;
 use unreached::Unreached;
 pub use verdict::Judgement;
 
 /// The whole report. The schema of its JSON form is `crates/cli/schema/report.schema.json`.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct Report {
     pub verdict: &'static str,
+    /// The verdict for people.
+    #[serde(skip)]
+    pub headline: &'static str,
     pub reason: String,
     pub exit_code: u8,
     /// Every reachable state was visited, so the counts are those of the model.
@@ -33,7 +39,6 @@ pub struct Report {
     pub widest_frontier: u64,
     /// Successors that the store knew.
     pub matched: u64,
-    /// Known states entered again because steps slept there.
     /// States that a cache gave up. If there are any, some states were visited and counted more than once.
     pub forgotten: u64,
     /// Different states visited; about, if some were forgotten.
@@ -59,9 +64,21 @@ pub struct Report {
     pub model: ModelFacts,
     pub plan: Plan,
     pub trace: Option<TraceReport>,
+    /// What else is wrong, if that was asked.
+    pub others: Vec<Other>,
     /// What was never taken, if that was asked.
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
+}
+
+/// Another violation than the first.
+#[derive(Serialize)]
+pub struct Other {
+    pub verdict: &'static str,
+    #[serde(skip)]
+    pub headline: &'static str,
+    pub reason: String,
+    pub trace: TraceReport,
 }
 
 /// Who was granted how much, and used it.
@@ -106,17 +123,20 @@ pub struct Parts {
     pub model: ModelFacts,
     pub plan: Plan,
     pub trace: Option<TraceReport>,
+    pub others: Vec<Other>,
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
 }
 
 impl Report {
     pub fn new(parts: Parts) -> Report {
-        let Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, unreached, notes } = parts;
+        let Parts { judgement, stats, complete, times, ledger, .. } = parts;
+        let Parts { executor, model, plan, trace, others, unreached, notes, .. } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
         let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
         Report {
             verdict: judgement.verdict,
+            headline: judgement.headline,
             reason: judgement.reason,
             exit_code: judgement.exit_code,
             complete,
@@ -148,17 +168,19 @@ impl Report {
             model,
             plan,
             trace,
+            others,
             unreached,
             notes,
         }
     }
+}
 
-    /// One JSON object, ending with a newline.
-    pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("a report is plain data");
-        text.push('\n');
-        text
-    }
+/// Prints something as one JSON object, piece by piece, ending with a newline.
+pub fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer_pretty(&mut out, value)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 /// The rows of a ledger of memory or of disk.

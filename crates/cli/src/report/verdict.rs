@@ -1,5 +1,6 @@
 //! The verdict in words, and its exit code.
 
+use super::TraceReport;
 use crate::failure::exit;
 use crate::presets::CACHE_SIZE_FORMS;
 use crate::size::show_count;
@@ -10,15 +11,17 @@ use plimsoll_search::{Ask, Stats, Verdict, What, Why};
 /// A verdict as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// One or two words; the values are listed in the schema of reports.
+    /// One or two words for programs; the values are listed in the schema of reports.
     pub verdict: &'static str,
+    /// The same for people, so that none can be taken for another.
+    pub headline: &'static str,
     pub reason: String,
     pub exit_code: u8,
 }
 
 impl Judgement {
-    /// Words for `verdict`. `problem` is what the replay says about a step that goes wrong.
-    pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, view: &View, problem: Option<String>) -> Judgement {
+    /// Words for `verdict`. `shown` is the trace of a violation as people see it.
+    pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, view: &View, shown: Option<&TraceReport>) -> Judgement {
         let (verdict, reason, exit_code) = match verdict {
             Verdict::Holds => ("holds", holds(ask, view), exit::HOLDS),
             Verdict::HoldsToDepth(depth) => (
@@ -27,7 +30,8 @@ impl Judgement {
                 exit::HOLDS_TO_DEPTH,
             ),
             Verdict::Violated(violation) => {
-                let steps = steps(violation.trace.steps());
+                let steps = steps(shown.map_or(violation.trace.steps(), |shown| shown.positions().len() - 1));
+                let problem = shown.and_then(|shown| shown.problem.clone());
                 match violation.what {
                     What::Deadlock => ("deadlock", format!("a state without a way on, {steps}"), exit::DEADLOCK),
                     What::Fault => ("error", wrong(problem, "a step goes wrong", &steps), exit::ERROR),
@@ -37,7 +41,23 @@ impl Judgement {
             }
             Verdict::Unknown(why) => ("unknown", unknown(why, stats), exit::UNKNOWN),
         };
-        Judgement { verdict, reason, exit_code }
+        Judgement { verdict, headline: headline(verdict, has(view, PropertyKind::Goal)), reason, exit_code }
+    }
+}
+
+/// What people read first. Who searched for a state wants to know whether it was found.
+fn headline(verdict: &'static str, searched: bool) -> &'static str {
+    match verdict {
+        "holds" if searched => "not found",
+        "holds" => "holds",
+        "holds to depth" if searched => "not found to this depth",
+        "holds to depth" => "holds to this depth only",
+        "deadlock" => "deadlock found",
+        "error" => "error in the model",
+        "assertion" => "assertion failed",
+        "invariant" => "invariant violated",
+        "reached" => "found",
+        other => other,
     }
 }
 

@@ -3,7 +3,8 @@
 //! In a visible state the exclusive scalar is zero. A step is its first command, then, while the scalar is not
 //! zero, further ones; all that may follow are found by a walk over commands: what values the scalar may have
 //! after a command, where its process may stand then, and whose guard allows that. The scalar itself does not
-//! count as touched: steps start and end with zero in it. If a start may leave it non-zero, nothing is known.
+//! count as touched: steps start and end with zero in it. If a start may leave it non-zero, or where procedures may
+//! set it, nothing is known.
 
 use super::{Cells, Touched};
 use crate::expr::{BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
@@ -12,7 +13,7 @@ use crate::walk::{Touch, stmt_places};
 
 /// Replaces what commands touch by what the chains that start with them touch.
 pub(super) fn extend(system: &System, exclusive: VarId, cells: &Cells, commands: &mut [Touched]) {
-    if starts_inside(system, exclusive) {
+    if starts_inside(system, exclusive) || !system.procedures.is_empty() {
         commands.iter_mut().for_each(|touched| touched.global = true);
         return;
     }

@@ -7,10 +7,11 @@
 use super::facts::{Cell, Facts};
 use super::interval::Interval;
 use super::leaves::{Leaves, Unit};
-use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
+use crate::expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UnOp};
+use crate::procedures::{Summary, each_written_reference};
 use crate::system::System;
 use crate::types::{Scalar, Type};
-use crate::walk::{Touch, stmt_places};
+use crate::walk::{Touch, stmt_calls, stmt_places};
 
 /// What a class of leaves may hold: values of its range, and perhaps a zero that lies outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -62,6 +63,7 @@ pub enum Stored {
 /// The abstract machine for one unit: reads what `held` says and lists what may be stored, by class.
 pub struct Flow<'a> {
     system: &'a System,
+    summaries: &'a [Summary],
     leaves: &'a Leaves,
     number: usize,
     unit: &'a Unit<'a>,
@@ -75,13 +77,13 @@ pub struct Flow<'a> {
 impl<'a> Flow<'a> {
     /// Runs unit `number` once. Returns what may be stored, and the work it took.
     pub fn run(
-        system: &'a System,
+        (system, summaries): (&'a System, &'a [Summary]),
         leaves: &'a Leaves,
         (number, unit): (usize, &'a Unit<'a>),
         held: &'a [Held],
     ) -> (Vec<(usize, Stored)>, u64) {
-        let facts = Facts::new(system.vars.len() + unit.temps.len());
-        let mut flow = Flow { system, leaves, number, unit, held, stored: Vec::new(), facts, work: 1 };
+        let facts = Facts::new(system.vars.len() + unit.locals.temps.len());
+        let mut flow = Flow { system, summaries, leaves, number, unit, held, stored: Vec::new(), facts, work: 1 };
         if flow.stand() {
             flow.begin_temps();
             if flow.stmts(unit.prelude) && flow.assume(unit.guard, true) {
@@ -100,7 +102,7 @@ impl<'a> Flow<'a> {
     }
 
     fn begin_temps(&mut self) {
-        for (temp, (_, ty)) in self.unit.temps.iter().enumerate() {
+        for (temp, (_, ty)) in self.unit.locals.temps.iter().enumerate().skip(self.unit.inputs) {
             if ty.as_scalar().is_some() {
                 self.facts.set((self.system.vars.len() + temp, 0), Interval::point(0));
             }
@@ -114,17 +116,19 @@ impl<'a> Flow<'a> {
         self.leaves.locate(self.system, (self.number, self.unit), place)
     }
 
-    /// The number and type of a root.
-    fn root(&self, root: Root) -> (usize, &'a Type) {
+    /// The number of a root that there can be facts about: what a reference stands for differs from call to call.
+    fn root(&self, root: Root) -> Option<usize> {
         match root {
-            Root::Var(var) => (var.index(), &self.system.vars[var.index()].ty),
-            Root::Temp(temp) => (self.system.vars.len() + temp.index(), &self.unit.temps[temp.index()].1),
+            Root::Var(var) => Some(var.index()),
+            Root::Temp(temp) => Some(self.system.vars.len() + temp.index()),
+            Root::Reference(_) => None,
         }
     }
 
     /// The one scalar that a static place names.
     fn cell(&self, place: &Place) -> Option<Cell> {
-        let (root, mut ty) = self.root(place.root);
+        let root = self.root(place.root)?;
+        let mut ty = self.system.root_type(self.unit.locals, place.root);
         let mut position = 0u64;
         for access in &place.path {
             ty = match (ty, access) {
@@ -143,8 +147,23 @@ impl<'a> Flow<'a> {
         ty.as_scalar().map(|_| (root, position))
     }
 
+    /// Something below a root was written; through a reference it may be any variable.
     fn forget(&mut self, root: Root) {
-        self.facts.forget(self.root(root).0);
+        match self.root(root) {
+            Some(root) => self.facts.forget(root),
+            None => (0..self.system.vars.len()).for_each(|var| self.facts.forget(var)),
+        }
+    }
+
+    /// Forgets what a procedure may write besides the outputs.
+    fn forget_called(&mut self, call: &Call) {
+        let summaries = self.summaries;
+        summaries[call.procedure.index()].writes.iter().for_each(|var| self.facts.forget(var.index()));
+        each_written_reference(call, summaries, |root, written| {
+            if written {
+                self.forget(root);
+            }
+        });
     }
 
     /// A scalar at `to` now holds one of `values`, all of them in its range.
@@ -183,6 +202,8 @@ impl<'a> Flow<'a> {
                 }
                 self.settle(place, ty.as_scalar().map(|_| Interval::point(0)));
             }
+            // Its leaves hold what they held.
+            Stmt::Sort(place) => self.settle(place, None),
             Stmt::If { condition, then, otherwise } => return self.branch(condition, then, otherwise),
             Stmt::Block(body) => {
                 let mark = self.facts.mark();
@@ -197,6 +218,10 @@ impl<'a> Flow<'a> {
                 self.facts.undo_to(mark);
             }
             Stmt::Assert { .. } => {}
+            Stmt::Call(call) => {
+                self.forget_called(call);
+                call.outputs.iter().for_each(|place| self.settle(place, None));
+            }
             Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => return false,
         }
         true
@@ -209,6 +234,7 @@ impl<'a> Flow<'a> {
                 self.forget(place.root);
             }
         });
+        stmt_calls(body, &mut |call| self.forget_called(call));
     }
 
     fn assign(&mut self, to: &Place, value: &Expr, narrow: Narrow) -> bool {

@@ -5,8 +5,8 @@
 //! always stays, as a system without any would start from its initial values.
 
 use super::interval::Interval;
-use crate::expr::{Access, BinOp, Expr, Place, Root, Stmt, UnOp, wrap};
-use crate::system::{Command, Deadlock, System};
+use crate::expr::{Access, BinOp, Call, Expr, Place, Stmt, UnOp, wrap};
+use crate::system::{Command, Deadlock, Locals, System};
 use crate::types::Type;
 
 /// Folds all expressions and statements of a verified system.
@@ -14,17 +14,23 @@ pub fn fold(mut system: System) -> System {
     let mut starts = std::mem::take(&mut system.starts);
     let mut commands = std::mem::take(&mut system.commands);
     let mut properties = std::mem::take(&mut system.properties);
+    let mut procedures = std::mem::take(&mut system.procedures);
     for command in starts.iter_mut().chain(&mut commands) {
         fold_command(&system, command);
     }
     for property in &mut properties {
-        let scope = Scope { system: &system, temps: &property.temps };
+        let scope = Scope { system: &system, locals: Locals::temps(&property.temps) };
         scope.stmts(&mut property.prelude);
         scope.expr(&mut property.expr);
     }
+    for procedure in &mut procedures {
+        let mut body = std::mem::take(&mut procedure.body);
+        Scope { system: &system, locals: procedure.locals() }.stmts(&mut body);
+        procedure.body = body;
+    }
     let mut deadlock = system.deadlock.clone();
     if let Deadlock::Stuck { accepted: Some(accepted) } = &mut deadlock {
-        Scope { system: &system, temps: &[] }.expr(accepted);
+        Scope { system: &system, locals: Locals::temps(&[]) }.expr(accepted);
     }
     if starts.iter().any(|command| !never_runs(command)) {
         starts.retain(|command| !never_runs(command));
@@ -32,11 +38,11 @@ pub fn fold(mut system: System) -> System {
         starts.truncate(1);
     }
     commands.retain(|command| !never_runs(command));
-    System { starts, commands, properties, deadlock, ..system }
+    System { starts, commands, properties, procedures, deadlock, ..system }
 }
 
 fn fold_command(system: &System, command: &mut Command) {
-    let scope = Scope { system, temps: &command.temps };
+    let scope = Scope { system, locals: Locals::temps(&command.temps) };
     scope.stmts(&mut command.prelude);
     scope.condition(&mut command.guard);
     scope.stmts(&mut command.body);
@@ -62,7 +68,7 @@ fn take(expr: &mut Expr) -> Expr {
 /// What names in a piece of code mean.
 pub(super) struct Scope<'a> {
     pub system: &'a System,
-    pub temps: &'a [(String, Type)],
+    pub locals: Locals<'a>,
 }
 
 impl Scope<'_> {
@@ -88,7 +94,7 @@ impl Scope<'_> {
                 self.place(to);
                 self.place(from);
             }
-            Stmt::Reset(place) => self.place(place),
+            Stmt::Reset(place) | Stmt::Sort(place) => self.place(place),
             Stmt::If { condition, then, otherwise } => {
                 self.condition(condition);
                 self.stmts(then);
@@ -112,6 +118,10 @@ impl Scope<'_> {
                 if *condition == Expr::TRUE {
                     return;
                 }
+            }
+            Stmt::Call(call) => {
+                let Call { references, inputs, outputs, .. } = &mut **call;
+                references.iter_mut().chain(inputs).chain(outputs).for_each(|place| self.place(place));
             }
             Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
         }
@@ -227,14 +237,7 @@ impl Scope<'_> {
     }
 
     pub fn ty(&self, place: &Place) -> &Type {
-        let mut ty = match place.root {
-            Root::Var(var) => &self.system.vars[var.index()].ty,
-            Root::Temp(temp) => &self.temps[temp.index()].1,
-        };
-        for access in &place.path {
-            ty = step(ty, access);
-        }
-        ty
+        self.system.type_of(self.locals, place)
     }
 
     /// What is known about a simple value from the types alone.
@@ -270,10 +273,7 @@ impl Scope<'_> {
     }
 
     pub fn place_may_fault(&self, place: &Place) -> bool {
-        let mut ty = match place.root {
-            Root::Var(var) => &self.system.vars[var.index()].ty,
-            Root::Temp(temp) => &self.temps[temp.index()].1,
-        };
+        let mut ty = self.system.root_type(self.locals, place.root);
         for access in &place.path {
             if let (Type::Array { len, .. }, Access::Index(index)) = (ty, access) {
                 let valid = Interval::new(0, *len as i64 - 1);
@@ -281,17 +281,9 @@ impl Scope<'_> {
                     return true;
                 }
             }
-            ty = step(ty, access);
+            ty = ty.step(access);
         }
         false
-    }
-}
-
-fn step<'a>(ty: &'a Type, access: &Access) -> &'a Type {
-    match (ty, access) {
-        (Type::Array { element, .. }, Access::Index(_)) => element,
-        (Type::Record(fields), Access::Field(field)) => &fields[*field as usize].1,
-        _ => unreachable!("verified: paths fit their types"),
     }
 }
 

@@ -1,28 +1,32 @@
 //! Leaves: the scalars of all variables and temporaries, with all elements of an array taken as one.
 //!
 //! A `Copy` needs equal types on both sides, so leaves that are copied to each other form a class and
-//! share one range. A *unit* is a command, a start command or a property: a scope of temporaries.
+//! share one range; so do what a call names and what the procedure calls it. A *unit* is a command, a start
+//! command, a property or a procedure: a scope of temporaries.
 
 use crate::expr::{Access, Expr, Place, Root, Stmt};
-use crate::system::{Choice, ProcessId, System};
+use crate::system::{Choice, Locals, ProcessId, System};
 use crate::types::{Scalar, Type};
 use crate::walk::{Touch, expr_places, stmt_places};
 
 /// One scope of code, in the common form of commands and properties.
 pub struct Unit<'a> {
     pub at: &'a [(ProcessId, u32)],
-    pub temps: &'a [(String, Type)],
+    pub locals: Locals<'a>,
+    /// So many temporaries are given by callers.
+    pub inputs: usize,
     pub choices: &'a [Choice],
     pub prelude: &'a [Stmt],
     pub guard: &'a Expr,
     pub body: &'a [Stmt],
 }
 
-/// All units of a system: start commands, then commands, then properties.
+/// All units of a system: start commands, then commands, then properties, then procedures.
 pub fn units(system: &System) -> Vec<Unit<'_>> {
     let commands = system.starts.iter().chain(&system.commands).map(|command| Unit {
         at: &command.at,
-        temps: &command.temps,
+        locals: Locals::temps(&command.temps),
+        inputs: 0,
         choices: &command.choices,
         prelude: &command.prelude,
         guard: &command.guard,
@@ -30,13 +34,23 @@ pub fn units(system: &System) -> Vec<Unit<'_>> {
     });
     let properties = system.properties.iter().map(|property| Unit {
         at: &[],
-        temps: &property.temps,
+        locals: Locals::temps(&property.temps),
+        inputs: 0,
         choices: &[],
         prelude: &property.prelude,
         guard: &property.expr,
         body: &[],
     });
-    commands.chain(properties).collect()
+    let procedures = system.procedures.iter().map(|procedure| Unit {
+        at: &[],
+        locals: procedure.locals(),
+        inputs: procedure.inputs,
+        choices: &[],
+        prelude: &[],
+        guard: &Expr::TRUE,
+        body: &procedure.body,
+    });
+    commands.chain(properties).chain(procedures).collect()
 }
 
 /// The numbering of leaves and their division into classes.
@@ -45,6 +59,8 @@ pub struct Leaves {
     vars: Vec<usize>,
     /// First leaf of each temporary of each unit.
     temps: Vec<Vec<usize>>,
+    /// First leaf of each reference of each unit.
+    references: Vec<Vec<usize>>,
     /// The declared scalar of each leaf.
     pub scalars: Vec<Scalar>,
     /// The class of each leaf; classes are numbered by one of their leaves.
@@ -60,9 +76,11 @@ impl Leaves {
             first
         };
         let vars = system.vars.iter().map(|var| add(&var.ty)).collect();
-        let temps = units.iter().map(|unit| unit.temps.iter().map(|(_, ty)| add(ty)).collect()).collect();
+        let mut add_all = |types: &[(String, Type)]| types.iter().map(|(_, ty)| add(ty)).collect();
+        let temps = units.iter().map(|unit| add_all(unit.locals.temps)).collect();
+        let references = units.iter().map(|unit| add_all(unit.locals.references)).collect();
         let class = (0..scalars.len()).collect();
-        let mut leaves = Leaves { vars, temps, scalars, class };
+        let mut leaves = Leaves { vars, temps, references, scalars, class };
         for (number, unit) in units.iter().enumerate() {
             leaves.link(system, number, unit, unit.prelude);
             leaves.link(system, number, unit, unit.body);
@@ -75,10 +93,12 @@ impl Leaves {
 
     /// The first leaf of a place, and the type there.
     pub fn locate<'a>(&self, system: &'a System, unit: (usize, &Unit<'a>), place: &Place) -> (usize, &'a Type) {
-        let (mut leaf, mut ty) = match place.root {
-            Root::Var(var) => (self.vars[var.index()], &system.vars[var.index()].ty),
-            Root::Temp(temp) => (self.temps[unit.0][temp.index()], &unit.1.temps[temp.index()].1),
+        let mut leaf = match place.root {
+            Root::Var(var) => self.vars[var.index()],
+            Root::Temp(temp) => self.temps[unit.0][temp.index()],
+            Root::Reference(reference) => self.references[unit.0][reference.index()],
         };
+        let mut ty = system.root_type(unit.1.locals, place.root);
         for access in &place.path {
             ty = match (ty, access) {
                 (Type::Array { element, .. }, Access::Index(_)) => element,
@@ -120,6 +140,11 @@ impl Leaves {
         self.temps[unit][temp]
     }
 
+    /// First leaf of a reference of a unit.
+    pub fn reference(&self, unit: usize, reference: usize) -> usize {
+        self.references[unit][reference]
+    }
+
     fn find(&mut self, mut leaf: usize) -> usize {
         while self.class[leaf] != leaf {
             self.class[leaf] = self.class[self.class[leaf]];
@@ -128,15 +153,32 @@ impl Leaves {
         leaf
     }
 
+    fn join(&mut self, one: usize, other: usize, count: usize) {
+        for offset in 0..count {
+            let (one, other) = (self.find(one + offset), self.find(other + offset));
+            self.class[one.max(other)] = one.min(other);
+        }
+    }
+
     fn link(&mut self, system: &System, number: usize, unit: &Unit, stmts: &[Stmt]) {
         for stmt in stmts {
             match stmt {
                 Stmt::Copy { to, from } => {
                     let (to, ty) = self.locate(system, (number, unit), to);
                     let (from, _) = self.locate(system, (number, unit), from);
-                    for offset in 0..count(ty) {
-                        let (one, other) = (self.find(to + offset), self.find(from + offset));
-                        self.class[one.max(other)] = one.min(other);
+                    self.join(to, from, count(ty));
+                }
+                Stmt::Call(call) => {
+                    let callee = self.temps.len() - system.procedures.len() + call.procedure.index();
+                    let outputs = &system.procedures[call.procedure.index()].outputs;
+                    let references = self.references[callee].clone();
+                    let inputs = self.temps[callee][..call.inputs.len()].to_vec();
+                    let outputs: Vec<usize> = outputs.iter().map(|temp| self.temps[callee][temp.index()]).collect();
+                    let theirs = references.into_iter().chain(inputs).chain(outputs);
+                    let ours = call.references.iter().chain(&call.inputs).chain(&call.outputs);
+                    for (place, leaf) in ours.zip(theirs) {
+                        let (own, ty) = self.locate(system, (number, unit), place);
+                        self.join(own, leaf, count(ty));
                     }
                 }
                 Stmt::If { then, otherwise, .. } => {

@@ -22,7 +22,7 @@ use super::safe::{may_discard, may_stop};
 use super::sharing::Sharing;
 use super::stores::writes;
 use crate::expr::{BinOp, Expr, UnOp};
-use crate::system::{Command, Deadlock, ProcessId, System, VarId};
+use crate::system::{Command, Deadlock, Locals, ProcessId, System, VarId};
 use compose::sequence;
 use std::collections::{BTreeMap, BTreeSet};
 use turn::Turn;
@@ -30,7 +30,7 @@ use turn::Turn;
 /// Operators and statements that a merged command may have.
 const HEAVIEST: usize = 3_000;
 /// The number of commands may grow by this factor, and a little.
-const GROWTH: usize = 3;
+const GROWTH: usize = 2;
 
 /// Merges what can be merged in a verified system: nothing if a step to the same state counts as a deadlock, or if
 /// the first state may lie within a chain.
@@ -41,7 +41,7 @@ pub fn merge(system: System) -> System {
 /// Merges, and tells which locations were passed over.
 pub fn merge_and_tell(system: System) -> (System, Vec<(ProcessId, u32)>) {
     let turn = match Turn::of(&system) {
-        Some(turn) if system.deadlock != Deadlock::Stuttering => turn,
+        Some(turn) if system.deadlock != Deadlock::Stuttering && system.procedures.is_empty() => turn,
         _ => return (system, Vec::new()),
     };
     let mut merger = Merger::new(system, turn);
@@ -56,6 +56,7 @@ pub fn merge_and_tell(system: System) -> (System, Vec<(ProcessId, u32)>) {
 
 /// A command of the system that was given, or what it was split into. All have its locations and its guard.
 struct Bundle {
+    /// None if nobody can come to its locations.
     commands: Vec<Command>,
     /// The values of the exclusive scalar with which they may run, other than zero.
     turns: Vec<i64>,
@@ -124,7 +125,8 @@ impl Merger {
         let (given_by_others, taken_by_others) = (BTreeSet::new(), BTreeSet::new());
         let mut progress = Progress { process, location, sharing, outs, arrivals, given_by_others, taken_by_others };
         for (index, bundle) in self.bundles.iter().enumerate() {
-            match bundle.commands[0].at.iter().find(|(mover, _)| *mover == process) {
+            let Some(first) = bundle.commands.first() else { continue };
+            match first.at.iter().find(|(mover, _)| *mover == process) {
                 Some((_, at)) => progress.outs.entry(*at).or_default().push(index),
                 None => {
                     progress.taken_by_others.extend(&bundle.turns);
@@ -179,8 +181,25 @@ impl Merger {
         }
         if passed {
             self.passed.push((point.process, at));
+            self.drop_left_behind(progress, point);
         }
         passed
+    }
+
+    /// Drops the commands at a location if nothing leads there any more. Else they would be joined with all that follows,
+    /// at every location again.
+    fn drop_left_behind(&mut self, progress: &mut Progress, point: Point) {
+        let leads = |command: &Command| writes(&command.body, point.location).may_end_at(point.at, false);
+        let arrivals = progress.arrivals.get(&point.at.into()).into_iter().flatten();
+        let initial = self.system.vars[point.location.index()].init.first().copied().unwrap_or(0);
+        let reached = initial == point.at.into()
+            || self.system.starts.iter().any(leads)
+            || arrivals.clone().any(|&index| self.bundles[index].commands.iter().any(leads));
+        if !reached {
+            for index in progress.outs.remove(&point.at).into_iter().flatten() {
+                self.bundles[index].commands.clear();
+            }
+        }
     }
 
     /// The commands at a location, if all are local and one is always enabled.
@@ -192,7 +211,7 @@ impl Merger {
                 return None;
             }
             let command = self.turn.assumed(&self.system, command, 0)?;
-            let scope = Scope { system: &self.system, temps: &command.temps };
+            let scope = Scope { system: &self.system, locals: Locals::temps(&command.temps) };
             let stops = may_stop(&scope, &command.prelude) || may_stop(&scope, &command.body);
             if stops || scope.may_fault(&command.guard) || self.turn.after(&command, &[]) != Some(0) {
                 return None;
@@ -213,7 +232,7 @@ impl Merger {
         }
         if !is_total(&next) {
             let safe = |command: &Command| {
-                let scope = Scope { system: &self.system, temps: &command.temps };
+                let scope = Scope { system: &self.system, locals: Locals::temps(&command.temps) };
                 command.prelude.is_empty() && !scope.may_fault(&command.guard)
             };
             if next.is_empty() || !next.iter().all(safe) {

@@ -12,6 +12,7 @@ use super::flow::{Flow, Held};
 use super::interval::Interval;
 use super::leaves::{Leaves, Unit, units};
 use crate::layout::Layout;
+use crate::procedures::{Summary, summaries};
 use crate::system::System;
 use crate::types::{Scalar, Type};
 
@@ -25,11 +26,12 @@ const NARROWINGS: usize = 2;
 /// Narrows the ranges of a verified system.
 pub fn shrink(system: System) -> System {
     let units = units(&system);
+    let summaries = summaries(&system);
     let leaves = Leaves::of(&system, &units);
     let mut initial = vec![Held::default(); leaves.scalars.len()];
     let mut frozen = vec![false; leaves.scalars.len()];
     add_initial_values(&system, &units, &leaves, &mut initial, &mut frozen);
-    let Some(held) = solve(&system, &units, &leaves, &initial, &frozen) else { return system };
+    let Some(held) = solve((&system, &summaries), &units, &leaves, &initial, &frozen) else { return system };
     let mut in_state = vec![false; leaves.scalars.len()];
     for var in 0..system.vars.len() {
         let first = leaves.var(var);
@@ -58,7 +60,7 @@ fn add_initial_values(system: &System, units: &[Unit], leaves: &Leaves, held: &m
         add_type(&var.ty, &mut leaves.var(index), &mut values, leaves, held, frozen);
     }
     for (number, unit) in units.iter().enumerate() {
-        for (temp, (_, ty)) in unit.temps.iter().enumerate() {
+        for (temp, (_, ty)) in unit.locals.temps.iter().enumerate().skip(unit.inputs) {
             add_type(ty, &mut leaves.temp(number, temp), &mut [].iter(), leaves, held, frozen);
         }
     }
@@ -109,7 +111,13 @@ fn add_type<'a>(
 
 /// A fixed point, or `None` if that takes too long. First upwards, running units again while anything they may
 /// look at has grown; then some rounds down: what a fixed point leads to lies below it and is sound as well.
-fn solve(system: &System, units: &[Unit], leaves: &Leaves, initial: &[Held], frozen: &[bool]) -> Option<Vec<Held>> {
+fn solve(
+    (system, summaries): (&System, &[Summary]),
+    units: &[Unit],
+    leaves: &Leaves,
+    initial: &[Held],
+    frozen: &[bool],
+) -> Option<Vec<Held>> {
     let touched: Vec<Vec<usize>> =
         units.iter().enumerate().map(|(number, unit)| leaves.touched(system, number, unit)).collect();
     let mut held = initial.to_vec();
@@ -122,7 +130,7 @@ fn solve(system: &System, units: &[Unit], leaves: &Leaves, initial: &[Held], fro
             if !touched[unit.0].is_empty() && !touched[unit.0].iter().any(|&class| looked_at[class] || grown[class]) {
                 continue;
             }
-            let (stored, steps) = Flow::run(system, leaves, unit, &held);
+            let (stored, steps) = Flow::run((system, summaries), leaves, unit, &held);
             work += steps;
             for (class, stored) in stored {
                 let mut joined = held[class];
@@ -142,7 +150,7 @@ fn solve(system: &System, units: &[Unit], leaves: &Leaves, initial: &[Held], fro
     for _ in 0..NARROWINGS {
         let mut next = initial.to_vec();
         for unit in units.iter().enumerate() {
-            for (class, stored) in Flow::run(system, leaves, unit, &held).0 {
+            for (class, stored) in Flow::run((system, summaries), leaves, unit, &held).0 {
                 next[class].store(stored, leaves);
             }
         }
@@ -181,10 +189,21 @@ fn rewrite(system: &mut System, leaves: &Leaves, ranges: &[Option<Interval>]) {
     }
     let commands = system.starts.iter_mut().chain(&mut system.commands).map(|command| &mut command.temps);
     let properties = system.properties.iter_mut().map(|property| &mut property.temps);
-    for (number, temps) in commands.chain(properties).enumerate() {
+    let mut number = 0;
+    for temps in commands.chain(properties) {
         for (temp, (_, ty)) in temps.iter_mut().enumerate() {
             rewrite_type(ty, &mut leaves.temp(number, temp), ranges);
         }
+        number += 1;
+    }
+    for procedure in &mut system.procedures {
+        for (temp, (_, ty)) in procedure.temps.iter_mut().enumerate() {
+            rewrite_type(ty, &mut leaves.temp(number, temp), ranges);
+        }
+        for (reference, (_, ty)) in procedure.references.iter_mut().enumerate() {
+            rewrite_type(ty, &mut leaves.reference(number, reference), ranges);
+        }
+        number += 1;
     }
 }
 

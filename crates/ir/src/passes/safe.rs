@@ -12,14 +12,14 @@ pub(super) fn may_stop(scope: &Scope, stmts: &[Stmt]) -> bool {
             scope.place_may_fault(to) || scope.may_fault(value) || (*narrow == Narrow::Trap && !fits())
         }
         Stmt::Copy { to, from } => scope.place_may_fault(to) || scope.place_may_fault(from),
-        Stmt::Reset(place) => scope.place_may_fault(place),
+        Stmt::Reset(place) | Stmt::Sort(place) => scope.place_may_fault(place),
         Stmt::If { condition, then, otherwise } => {
             scope.may_fault(condition) || may_stop(scope, then) || may_stop(scope, otherwise)
         }
         Stmt::Block(body) => may_stop(scope, body),
         Stmt::Assert { condition, .. } => scope.may_fault(condition),
         Stmt::Break(_) => false,
-        Stmt::Loop { .. } | Stmt::Fault(_) | Stmt::Discard => true,
+        Stmt::Loop { .. } | Stmt::Call(_) | Stmt::Fault(_) | Stmt::Discard => true,
     })
 }
 

@@ -141,6 +141,10 @@ impl Walk<'_> {
                     self.written(to, context);
                 }
                 Stmt::Reset(to) => self.written(to, context),
+                Stmt::Sort(place) => {
+                    self.read(place, false, context);
+                    self.written(place, context);
+                }
                 Stmt::If { condition, then, otherwise } => {
                     self.expr(condition, true, context);
                     self.stmts(then, self.stands(condition).or(context));
@@ -148,6 +152,7 @@ impl Walk<'_> {
                 }
                 Stmt::Block(body) | Stmt::Loop { body, .. } => self.stmts(body, context),
                 Stmt::Assert { condition, .. } => self.expr(condition, true, context),
+                Stmt::Call(_) => unreachable!("systems with procedures are not merged"),
                 Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => {}
             }
         }

@@ -35,7 +35,7 @@ pub fn written(stmt: &Stmt) -> Option<VarId> {
     match stmt {
         Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) => match to.root {
             Root::Var(var) => Some(var),
-            Root::Temp(_) => None,
+            Root::Temp(_) | Root::Reference(_) => None,
         },
         _ => None,
     }

@@ -2,8 +2,8 @@
 
 use super::draw::Draw;
 pub use crate::expr::Place;
-use crate::expr::{BinOp, Expr, Narrow, Root, Stmt, UnOp};
-use crate::system::{System, TempId, VarId};
+use crate::expr::{BinOp, Call, Expr, Narrow, Root, Stmt, UnOp};
+use crate::system::{Procedure, ProcedureId, ReferenceId, System, TempId, VarId};
 use crate::types::{Scalar, Type};
 use crate::verify::same_shape;
 
@@ -35,7 +35,7 @@ struct Spot {
 impl Spot {
     /// Part of the state, and free to be written?
     fn is_state(&self) -> bool {
-        self.writable && matches!(self.root, Root::Var(_))
+        self.writable && !matches!(self.root, Root::Temp(_))
     }
 }
 
@@ -44,6 +44,10 @@ pub struct Code<'a> {
     draw: &'a mut Draw,
     spots: Vec<Spot>,
     temps: Vec<(String, Type)>,
+    procedures: &'a [Procedure],
+    /// Those of them that may be called everywhere.
+    pure: &'a [bool],
+    only_pure: bool,
     discard: bool,
     assert: bool,
 }
@@ -52,9 +56,9 @@ impl<'a> Code<'a> {
     /// Code that never writes the variables in `fixed` and touches none in `hidden`.
     pub fn new(
         draw: &'a mut Draw,
-        system: &System,
-        fixed: &[VarId],
-        hidden: &[VarId],
+        system: &'a System,
+        (fixed, hidden): (&[VarId], &[VarId]),
+        pure: &'a [bool],
         temps: Vec<(String, Type)>,
     ) -> Code<'a> {
         let mut spots = Vec::new();
@@ -68,7 +72,16 @@ impl<'a> Code<'a> {
         for (index, (_, ty)) in temps.iter().enumerate() {
             add_spots(Root::Temp(TempId(index as u32)), ty, Vec::new(), true, &mut spots);
         }
-        Code { draw, spots, temps, discard: false, assert: false }
+        let procedures = &system.procedures;
+        Code { draw, spots, temps, procedures, pure, only_pure: false, discard: false, assert: false }
+    }
+
+    /// Lets the code know the references of a procedure.
+    pub fn refer_to(mut self, references: &[(String, Type)]) -> Code<'a> {
+        for (index, (_, ty)) in references.iter().enumerate() {
+            add_spots(Root::Reference(ReferenceId(index as u32)), ty, Vec::new(), true, &mut self.spots);
+        }
+        self
     }
 
     /// Leaves the state alone, as preludes must.
@@ -76,6 +89,7 @@ impl<'a> Code<'a> {
         for spot in &mut self.spots {
             spot.writable &= matches!(spot.root, Root::Temp(_));
         }
+        self.only_pure = true;
         self
     }
 
@@ -159,7 +173,7 @@ impl<'a> Code<'a> {
     /// The value of some scalar, or a constant where there is none.
     fn read(&mut self, depth: u32) -> Expr {
         let only_vars = self.draw.chance(50);
-        let wanted = |spot: &Spot| matches!(spot.root, Root::Var(_)) || !only_vars;
+        let wanted = |spot: &Spot| !matches!(spot.root, Root::Temp(_)) || !only_vars;
         match self.spot(|spot| wanted(spot) && matches!(spot.ty, Type::Scalar(_))) {
             Some(spot) => Expr::Read(self.place(&spot, depth)),
             None => Expr::Const(self.draw.within(0, 2)),
@@ -262,7 +276,11 @@ impl<'a> Code<'a> {
         match self.draw.below(20) {
             0..9 => self.assign(inner).into_iter().collect(),
             9..11 => self.copy(inner).into_iter().collect(),
-            11 => self.reset(inner).into_iter().collect(),
+            11 => match self.draw.chance(40) {
+                true => self.sort(inner).into_iter().collect(),
+                false => self.reset(inner).into_iter().collect(),
+            },
+            19 => self.call(inner).into_iter().collect(),
             12..15 if depth > 0 => {
                 let condition = self.expr(inner);
                 let then = self.list(inner, exits);
@@ -281,6 +299,40 @@ impl<'a> Code<'a> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// A call, if there are places for everything that the procedure wants.
+    fn call(&mut self, depth: u32) -> Option<Stmt> {
+        if self.procedures.is_empty() {
+            return None;
+        }
+        let number = self.draw.below(self.procedures.len() as u64) as usize;
+        let procedure = &self.procedures[number];
+        let pure = self.pure[number];
+        if !pure && (self.only_pure || !self.assert || !self.discard) {
+            return None;
+        }
+        let state = |spot: &Spot| spot.is_state() || pure && !matches!(spot.root, Root::Temp(_));
+        let references = self.all_of(procedure.references.iter().map(|(_, ty)| ty), state, depth)?;
+        let inputs = self.all_of(procedure.temps[..procedure.inputs].iter().map(|(_, ty)| ty), |_| true, depth)?;
+        let outputs = procedure.outputs.iter().map(|temp| &procedure.temps[temp.index()].1);
+        let outputs = self.all_of(outputs, |spot| spot.writable, depth)?;
+        Some(Stmt::Call(Box::new(Call { procedure: ProcedureId(number as u32), references, inputs, outputs })))
+    }
+
+    /// A place of each type.
+    fn all_of<'t>(
+        &mut self,
+        types: impl Iterator<Item = &'t Type>,
+        wanted: impl Fn(&Spot) -> bool,
+        depth: u32,
+    ) -> Option<Vec<Place>> {
+        let mut places = Vec::new();
+        for ty in types {
+            let spot = self.spot(|spot| wanted(spot) && same_shape(&spot.ty, ty))?;
+            places.push(self.place(&spot, depth));
+        }
+        Some(places)
     }
 
     fn when(&mut self, stmt: Stmt, depth: u32) -> Stmt {
@@ -309,6 +361,11 @@ impl<'a> Code<'a> {
     fn reset(&mut self, depth: u32) -> Option<Stmt> {
         let spot = self.spot(|spot| spot.writable)?;
         Some(Stmt::Reset(self.place(&spot, depth)))
+    }
+
+    fn sort(&mut self, depth: u32) -> Option<Stmt> {
+        let spot = self.spot(|spot| spot.writable && matches!(spot.ty, Type::Array { .. }))?;
+        Some(Stmt::Sort(self.place(&spot, depth)))
     }
 
     fn block(&mut self, depth: u32, exits: u32) -> Stmt {

@@ -4,8 +4,8 @@ use super::lex::{ParseError, Position, Token, tokens};
 use super::print::KINDS;
 use crate::expr::Expr;
 use crate::system::{
-    Act, Choice, Command, Deadlock, Faults, Kind, Process, ProcessId, Property, PropertyKind, System, TempId, Var,
-    VarId,
+    Act, Choice, Command, Deadlock, Faults, Kind, Procedure, Process, ProcessId, Property, PropertyKind, System,
+    TempId, Var, VarId,
 };
 use crate::types::{EnumId, Enumeration, Scalar, Type};
 use crate::verify::TYPE_DEPTH_LIMIT;
@@ -16,7 +16,14 @@ pub(super) type Result<T> = std::result::Result<T, ParseError>;
 /// Reads the textual form of a system. Never panics; the result is not verified yet.
 pub fn parse(text: &str) -> Result<System> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { tokens, at: 0, system: System::new(""), vars: Names::default(), temps: Names::default() };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        system: System::new(""),
+        vars: Names::default(),
+        temps: Names::default(),
+        references: Vec::new(),
+    };
     parser.keyword("system")?;
     parser.system.name = parser.text()?;
     let owners = parser.declarations()?;
@@ -50,6 +57,8 @@ pub(super) struct Parser {
     pub vars: Names,
     /// Those of the command or property at hand.
     pub temps: Names,
+    /// Those of the procedure at hand.
+    pub references: Vec<(String, Type)>,
 }
 
 type Owner = (usize, Token, Position);
@@ -297,6 +306,7 @@ impl Parser {
                         "faults" => self.faults()?,
                         "deadlock" => self.deadlock()?,
                         "exclusive" => self.system.exclusive = Some(self.var_reference()?),
+                        "procedure" => self.procedure()?,
                         "start" => {
                             let command = self.command()?;
                             self.system.starts.push(command);
@@ -362,7 +372,7 @@ impl Parser {
             command.acts.push(self.act()?);
         }
         self.sign("{")?;
-        command.temps = self.temps()?;
+        self.typed("temp", &mut command.temps)?;
         while self.eat_keyword("choose") {
             let temp = self.temp_reference(&command.temps)?;
             self.keyword("in")?;
@@ -422,15 +432,45 @@ impl Parser {
         Ok((ProcessId(process), self.reference("location", locations)?))
     }
 
-    fn temps(&mut self) -> Result<Vec<(String, Type)>> {
+    fn procedure(&mut self) -> Result<()> {
+        let name = self.text()?;
+        let line = if self.eat_keyword("line") { self.number()? } else { 0 };
+        self.sign("{")?;
+        while self.eat_keyword("reference") {
+            let name = self.name()?;
+            self.sign(":")?;
+            let ty = self.ty(0)?;
+            self.references.push((name, ty));
+        }
         let mut temps = Vec::new();
-        while self.eat_keyword("temp") {
+        self.typed("input", &mut temps)?;
+        let inputs = temps.len();
+        self.typed("temp", &mut temps)?;
+        let mut outputs = Vec::new();
+        while self.eat_keyword("output") {
+            outputs.push(self.temp_reference(&temps)?);
+        }
+        let recursion = if self.eat_keyword("recursion") { self.number()? } else { 0 };
+        let own = Procedure { name, line, references: Vec::new(), temps, inputs, outputs, recursion, body: Vec::new() };
+        // The body may name the procedure itself.
+        self.system.procedures.push(own.clone());
+        let body = if self.eat_keyword("do") { self.block(&own.temps)? } else { Vec::new() };
+        self.end_of_temps()?;
+        self.system.procedures.pop();
+        let references = std::mem::take(&mut self.references);
+        self.system.procedures.push(Procedure { references, body, ..own });
+        Ok(())
+    }
+
+    /// Temporaries introduced by a keyword.
+    fn typed(&mut self, keyword: &str, temps: &mut Vec<(String, Type)>) -> Result<()> {
+        while self.eat_keyword(keyword) {
             let name = self.name()?;
             self.sign(":")?;
             self.temps.add(&name, temps.len());
             temps.push((name, self.ty(0)?));
         }
-        Ok(temps)
+        Ok(())
     }
 
     pub fn temp_reference(&mut self, temps: &[(String, Type)]) -> Result<TempId> {
@@ -461,7 +501,7 @@ impl Parser {
             property.line = self.number()?;
         }
         self.sign("{")?;
-        property.temps = self.temps()?;
+        self.typed("temp", &mut property.temps)?;
         if self.eat_keyword("before") {
             property.prelude = self.block(&property.temps)?;
         }

@@ -3,7 +3,8 @@
 use super::lex::Token;
 use super::parse::{Parser, Result};
 use super::print::sign;
-use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
+use crate::expr::{Access, BinOp, Call, Expr, Narrow, Place, Root, Stmt, UNLIMITED, UnOp};
+use crate::system::{ProcedureId, ReferenceId};
 use crate::types::Type;
 use crate::verify::DEPTH_LIMIT;
 
@@ -65,7 +66,7 @@ impl Parser {
             return Ok(Stmt::Block(self.nested_block(temps, depth + 1)?));
         }
         if self.eat_keyword("loop") {
-            let limit = self.number()?;
+            let limit = if *self.peek() == Token::Sign("{") { UNLIMITED } else { self.number()? };
             return Ok(Stmt::Loop { limit, body: self.nested_block(temps, depth + 1)? });
         }
         let stmt = self.simple(temps, depth)?;
@@ -76,6 +77,8 @@ impl Parser {
     fn simple(&mut self, temps: &Temps, depth: usize) -> Result<Stmt> {
         Ok(if self.eat_keyword("reset") {
             Stmt::Reset(self.place(temps, depth + 1)?)
+        } else if self.eat_keyword("sort") {
+            Stmt::Sort(self.place(temps, depth + 1)?)
         } else if self.eat_keyword("break") {
             Stmt::Break(self.number()?)
         } else if self.eat_keyword("assert") {
@@ -85,6 +88,8 @@ impl Parser {
             Stmt::Fault(self.text()?)
         } else if self.eat_keyword("discard") {
             Stmt::Discard
+        } else if self.eat_keyword("call") {
+            self.procedure_call(temps, depth + 1)?
         } else {
             let to = self.place(temps, depth + 1)?;
             if self.eat("<-") {
@@ -96,6 +101,34 @@ impl Parser {
                 Stmt::Assign { to, value, narrow }
             }
         })
+    }
+
+    /// `name(references; inputs; outputs)`
+    fn procedure_call(&mut self, temps: &Temps, depth: usize) -> Result<Stmt> {
+        let procedures = std::mem::take(&mut self.system.procedures);
+        let found = self.reference("procedure", procedures.iter().map(|procedure| procedure.name.as_str()));
+        self.system.procedures = procedures;
+        let procedure = ProcedureId(found?);
+        self.sign("(")?;
+        let references = self.places(";", temps, depth)?;
+        let inputs = self.places(";", temps, depth)?;
+        let outputs = self.places(")", temps, depth)?;
+        Ok(Stmt::Call(Box::new(Call { procedure, references, inputs, outputs })))
+    }
+
+    /// Places separated by commas, up to a sign.
+    fn places(&mut self, end: &str, temps: &Temps, depth: usize) -> Result<Vec<Place>> {
+        let mut places = Vec::new();
+        if self.eat(end) {
+            return Ok(places);
+        }
+        loop {
+            places.push(self.place(temps, depth)?);
+            if !self.eat(",") {
+                self.sign(end)?;
+                return Ok(places);
+            }
+        }
     }
 
     /// One operand, or two with an operator between them; longer chains need parentheses.
@@ -170,7 +203,14 @@ impl Parser {
             Token::Word(name) => self.temps.contains(name),
             token => matches!(token, Token::Temp(_)),
         };
-        let (root, mut ty) = if is_temp {
+        let (root, mut ty) = if self.eat("&") {
+            let position = self.position();
+            let number: u32 = self.number()?;
+            match self.references.get(number as usize) {
+                Some((_, ty)) => (Root::Reference(ReferenceId(number)), ty.clone()),
+                None => return Err(position.error(format!("there is no reference {number}"))),
+            }
+        } else if is_temp {
             let temp = self.temp_reference(temps)?;
             (Root::Temp(temp), temps[temp.index()].1.clone())
         } else {

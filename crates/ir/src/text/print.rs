@@ -1,8 +1,8 @@
 //! Writing a system as text.
 
 use super::is_plain;
-use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UnOp};
-use crate::system::{Act, Command, Deadlock, Faults, Kind, Property, PropertyKind, System, Var};
+use crate::expr::{Access, BinOp, Expr, Narrow, Place, Root, Stmt, UNLIMITED, UnOp};
+use crate::system::{Act, Command, Deadlock, Faults, Kind, Locals, Procedure, Property, PropertyKind, System, Var};
 use crate::types::{Scalar, Type};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,9 +10,13 @@ use std::fmt::Write;
 /// The textual form of a verified system.
 pub fn print(system: &System) -> String {
     let vars = references(system.vars.iter().map(|var| var.name.as_str()), '#');
-    let mut printer = Printer { system, vars, out: String::new() };
+    let procedures = references(system.procedures.iter().map(|procedure| procedure.name.as_str()), '#');
+    let mut printer = Printer { system, vars, procedures, out: String::new() };
     printer.declarations();
     printer.conventions();
+    for procedure in &system.procedures {
+        printer.procedure(procedure);
+    }
     for command in &system.starts {
         printer.command("start", command);
     }
@@ -97,6 +101,8 @@ struct Printer<'a> {
     system: &'a System,
     /// How to refer to each variable.
     vars: Vec<String>,
+    /// How to refer to each procedure.
+    procedures: Vec<String>,
     out: String,
 }
 
@@ -169,7 +175,7 @@ impl Printer<'_> {
             Deadlock::Stuttering => self.line("deadlock stuttering"),
             Deadlock::Stuck { accepted: None } => self.line("deadlock stuck"),
             Deadlock::Stuck { accepted: Some(accepted) } => {
-                let accepted = self.code(&[]).expr(accepted);
+                let accepted = self.code(Locals::temps(&[])).expr(accepted);
                 self.line(&format!("deadlock stuck unless {accepted}"));
             }
         }
@@ -178,9 +184,28 @@ impl Printer<'_> {
         }
     }
 
-    fn code<'b>(&'b self, temps: &'b [(String, Type)]) -> CodePrinter<'b> {
-        let names = references(temps.iter().map(|(name, _)| name.as_str()), '$');
-        CodePrinter { system: self.system, vars: &self.vars, temps, names }
+    fn code<'b>(&'b self, locals: Locals<'b>) -> CodePrinter<'b> {
+        let names = references(locals.temps.iter().map(|(name, _)| name.as_str()), '$');
+        CodePrinter { system: self.system, vars: &self.vars, procedures: &self.procedures, locals, names }
+    }
+
+    fn procedure(&mut self, procedure: &Procedure) {
+        let line = if procedure.line == 0 { String::new() } else { format!(" line {}", procedure.line) };
+        self.line(&format!("procedure {}{line} {{", quoted(&procedure.name)));
+        self.typed("reference", &procedure.references);
+        self.typed("input", &procedure.temps[..procedure.inputs]);
+        self.typed("temp", &procedure.temps[procedure.inputs..]);
+        let code = self.code(procedure.locals());
+        let mut text = String::new();
+        for temp in &procedure.outputs {
+            _ = writeln!(text, "    output {}", code.names[temp.index()]);
+        }
+        if procedure.recursion != 0 {
+            _ = writeln!(text, "    recursion {}", procedure.recursion);
+        }
+        code.section(&mut text, "do", &procedure.body);
+        self.out += &text;
+        self.line("}");
     }
 
     fn command(&mut self, keyword: &str, command: &Command) {
@@ -209,8 +234,8 @@ impl Printer<'_> {
             _ = write!(head, " in {} line {line} number {} {}", quoted(file), number.0, number.1);
         }
         self.line(&format!("{head} {{"));
-        self.temps(&command.temps);
-        let code = self.code(&command.temps);
+        self.typed("temp", &command.temps);
+        let code = self.code(Locals::temps(&command.temps));
         let mut text = String::new();
         for choice in &command.choices {
             _ = writeln!(text, "    choose {} in {}..{}", code.names[choice.temp.index()], choice.low, choice.high);
@@ -231,8 +256,8 @@ impl Printer<'_> {
         };
         let line = if property.line == 0 { String::new() } else { format!(" line {}", property.line) };
         self.line(&format!("{keyword} {}{line} {{", quoted(&property.name)));
-        self.temps(&property.temps);
-        let code = self.code(&property.temps);
+        self.typed("temp", &property.temps);
+        let code = self.code(Locals::temps(&property.temps));
         let mut text = String::new();
         code.section(&mut text, "before", &property.prelude);
         _ = writeln!(text, "    expect {}", code.expr(&property.expr));
@@ -240,9 +265,9 @@ impl Printer<'_> {
         self.line("}");
     }
 
-    fn temps(&mut self, temps: &[(String, Type)]) {
-        for (temp, ty) in temps {
-            self.line(&format!("    temp {}: {}", name(temp), self.ty(ty)));
+    fn typed(&mut self, keyword: &str, names: &[(String, Type)]) {
+        for (own, ty) in names {
+            self.line(&format!("    {keyword} {}: {}", name(own), self.ty(ty)));
         }
     }
 }
@@ -250,7 +275,8 @@ impl Printer<'_> {
 struct CodePrinter<'a> {
     system: &'a System,
     vars: &'a [String],
-    temps: &'a [(String, Type)],
+    procedures: &'a [String],
+    locals: Locals<'a>,
     /// How to refer to each temporary.
     names: Vec<String>,
 }
@@ -284,6 +310,7 @@ impl CodePrinter<'_> {
                 }
             }
             Stmt::Block(body) => braced("block", body),
+            Stmt::Loop { limit: UNLIMITED, body } => braced("loop", body),
             Stmt::Loop { limit, body } => braced(&format!("loop {limit}"), body),
             simple => _ = writeln!(out, "{pad}{};", self.simple(simple)),
         }
@@ -297,24 +324,32 @@ impl CodePrinter<'_> {
             }
             Stmt::Copy { to, from } => format!("{} <- {}", self.place(to), self.place(from)),
             Stmt::Reset(place) => format!("reset {}", self.place(place)),
+            Stmt::Sort(place) => format!("sort {}", self.place(place)),
             Stmt::Break(level) => format!("break {level}"),
             Stmt::Assert { condition, message } => format!("assert {} {}", self.expr(condition), quoted(message)),
             Stmt::Fault(message) => format!("fault {}", quoted(message)),
             Stmt::Discard => "discard".into(),
+            Stmt::Call(call) => {
+                let list =
+                    |places: &[Place]| places.iter().map(|place| self.place(place)).collect::<Vec<_>>().join(", ");
+                let name = &self.procedures[call.procedure.index()];
+                format!("call {name}({}; {}; {})", list(&call.references), list(&call.inputs), list(&call.outputs))
+            }
             Stmt::If { .. } | Stmt::Block(_) | Stmt::Loop { .. } => unreachable!("printed with braces"),
         }
     }
 
     fn place(&self, place: &Place) -> String {
-        let (mut text, mut ty) = match place.root {
-            Root::Temp(temp) => (self.names[temp.index()].clone(), &self.temps[temp.index()].1),
+        let mut text = match place.root {
+            Root::Temp(temp) => self.names[temp.index()].clone(),
+            Root::Reference(reference) => format!("&{}", reference.0),
             Root::Var(var) => {
                 let name = &self.vars[var.index()];
-                let hidden = self.temps.iter().any(|(temp, _)| temp == name);
-                let text = if hidden { format!("#{}", var.0) } else { name.clone() };
-                (text, &self.system.vars[var.index()].ty)
+                let hidden = self.locals.temps.iter().any(|(temp, _)| temp == name);
+                if hidden { format!("#{}", var.0) } else { name.clone() }
             }
         };
+        let mut ty = self.system.root_type(self.locals, place.root);
         for access in &place.path {
             ty = match (ty, access) {
                 (Type::Array { element, .. }, Access::Index(index)) => {

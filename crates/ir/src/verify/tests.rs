@@ -140,7 +140,7 @@ fn statements_are_checked() {
         body(Stmt::Block(vec![Stmt::If { condition: Expr::TRUE, then: vec![Stmt::Break(1)], otherwise: vec![] }])),
     );
     accepted(body(Stmt::Loop { limit: 0, body: vec![Stmt::Block(vec![Stmt::Break(1)])] }));
-    refused("rounds", body(Stmt::Loop { limit: u32::MAX, body: vec![] }));
+    refused("rounds", body(Stmt::Loop { limit: u32::MAX - 1, body: vec![] }));
     let prelude = |stmt: Stmt| move |system: &mut System| system.commands[0].prelude.push(stmt);
     refused("writes to the state", prelude(Stmt::Reset(VarId(1).into())));
     refused("asserts", prelude(Stmt::Assert { condition: Expr::TRUE, message: String::new() }));
@@ -181,4 +181,48 @@ fn deep_nesting_is_refused_and_the_limit_itself_is_walked() {
     refused("nested", guard(index));
     let block = (0..DEPTH_LIMIT).fold(Stmt::Discard, |inner, _| Stmt::Block(vec![inner]));
     refused("nested", body(block));
+}
+
+/// The flaws of a system in text.
+fn flaws_of(text: &str) -> String {
+    let system = crate::text::parse(&format!("system \"t\" var x: 0..3 var a: [2] 0..3 {text}")).unwrap();
+    verify(&system).err().unwrap_or_default().iter().map(|flaw| flaw.to_string()).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn calls_are_checked() {
+    let called = |procedure: &str, call: &str| {
+        flaws_of(&format!("{procedure} command \"c\" {{ temp t: 0..3 temp b: 0..1 do {{ call p({call}); }} }}"))
+    };
+    let plain = "procedure \"p\" { reference r: 0..3 input i: 0..3 output i do { &0 := i; } }";
+    assert_eq!(called(plain, "a[t]; t; t"), "");
+    assert!(called(plain, "t; t; t").contains("refers to a temporary"));
+    assert!(called(plain, "x; b; t").contains("another type"));
+    assert!(called(plain, "x; t; b").contains("another type"));
+    assert!(called(plain, "; t; t").contains("0 places instead of 1"));
+    let in_prelude =
+        |body: &str, what: &str| flaws_of(&format!("procedure \"p\" {{ reference r: 0..3 do {{ {body} }} }} {what}"));
+    let command = "command \"c\" { before { call p(x;;); } }";
+    let property = "invariant \"i\" { before { call p(x;;); } expect x }";
+    assert_eq!(in_prelude("if &0 == 1 { discard; }", command), "");
+    assert!(in_prelude("if &0 == 1 { discard; }", property).contains("discards"));
+    assert!(in_prelude("&0 := 1;", command).contains("writes to the state"));
+    assert!(in_prelude("assert &0 \"m\";", command).contains("asserts"));
+    assert!(flaws_of("command \"c\" { do { sort x; } }").contains("no array"));
+}
+
+#[test]
+fn calls_that_are_nested_too_deep_are_refused() {
+    let recursive = |times: u32| {
+        flaws_of(&format!("procedure \"p\" {{ recursion {times} do {{ if x {{ block {{ call p(;;); }} }} }} }}"))
+    };
+    assert_eq!(recursive(200), "");
+    assert!(recursive(400).contains("nested deeper"));
+    let large = "procedure \"p\" { temp t: [40000] 0..4294967295 recursion 1 do { if x { call p(;;); } } }";
+    assert!(flaws_of(large).contains("words"));
+    let text = "system \"t\" procedure \"p\" { } procedure \"q\" { } procedure \"r\" { do { call q(;;); } }";
+    let mut system = crate::text::parse(text).unwrap();
+    assert_eq!(verify(&system), Ok(()));
+    system.procedures.swap(0, 2);
+    assert!(verify(&system).is_err(), "only those before it");
 }

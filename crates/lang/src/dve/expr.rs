@@ -3,7 +3,7 @@
 //! A bare name of an array stands for its first element, for reading and for writing. `P.s` asks
 //! where a process stands; `P->x` reads a variable of another process and is for properties only.
 
-use super::ast::{ExprId, ExprKind, Exprs, Name, UnaryOp, VarType};
+use super::ast::{BinaryOp, ExprId, ExprKind, Exprs, Name, UnaryOp, VarType};
 use super::symbols::{Entity, Symbols, Variable};
 use super::value::{self, Value};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
@@ -73,6 +73,12 @@ impl<'a> Lowering<'a> {
                 let operands = self.exprs.chain(op, id);
                 let values = operands.into_iter().map(|operand| self.value(operand)).collect();
                 value::chain(op, values)
+            }
+            ExprKind::Binary(op, left, right) if self.is_location(op, left, right) => {
+                let (left, right) = (self.exprs.get(left).kind, self.exprs.get(right).kind);
+                let (ExprKind::Name(process), ExprKind::Name(state)) = (left, right) else { unreachable!("just seen") };
+                let stands = self.stands_at(process, state, node.span);
+                if op == BinaryOp::Equal { stands } else { stands.not() }
             }
             ExprKind::Binary(op, left, right) => {
                 let left = self.value(left);
@@ -167,6 +173,16 @@ impl<'a> Lowering<'a> {
                 Some(place.index(index.expr))
             }
         }
+    }
+
+    /// Is it `P == s`, as traces show that a process stands at a state? In models it is written `P.s`.
+    fn is_location(&self, op: BinaryOp, left: ExprId, right: ExprId) -> bool {
+        let (ExprKind::Name(process), ExprKind::Name(_)) = (self.exprs.get(left).kind, self.exprs.get(right).kind)
+        else {
+            return false;
+        };
+        let compares = matches!(op, BinaryOp::Equal | BinaryOp::Unequal);
+        compares && self.scope == Scope::Everywhere && self.symbols.process(process).is_some()
     }
 
     fn stands_at(&mut self, process: Name, state: Name, span: Span) -> Value {

@@ -3,9 +3,13 @@
 //! Elements of an array are taken together. The analysis starts from the guess that everything is always
 //! defined, and gives up what a start state leaves undefined, what some rule resets, and what may be copied from
 //! something undefined; that is repeated until the guess proves itself. Assignments always store defined
-//! values: that is how they are made here. Undefined is stored as zero, and so are fresh temporaries.
+//! values: that is how they are made here. Undefined is stored as zero, and so are fresh temporaries. Procedures are
+//! walked by themselves; what they get from callers counts as undefined, and a reference as all that it may stand for.
 
-use plimsoll_ir::{Access, Command, Expr, Place, Root, Stmt, System, Type};
+use plimsoll_ir::procedures::{Summary, summaries, used};
+use plimsoll_ir::walk::stmt_calls;
+use plimsoll_ir::{Access, Call, Command, Expr, Locals, Place, Root, Stmt, System, Type};
+use std::collections::BTreeSet;
 
 /// Systems with more scalars than this are not analysed.
 const MOST_SCALARS: usize = 1 << 17;
@@ -27,28 +31,88 @@ impl Defined {
 
     /// Analyses a system made without this knowledge.
     pub fn of(system: &System) -> Defined {
-        let scalars = |commands: &[Command]| {
-            let of = |command: &Command| command.temps.iter().map(|(_, ty)| ty.scalar_count()).sum::<usize>();
-            commands.iter().map(of).max().unwrap_or(0)
-        };
+        let commands = || system.starts.iter().chain(&system.commands).map(|command| &command.temps);
+        let temps = commands().chain(system.procedures.iter().map(|procedure| &procedure.temps));
+        let temps = temps.map(|temps| temps.iter().map(|(_, ty)| ty.scalar_count()).sum::<usize>()).max();
         let vars: usize = system.vars.iter().map(|var| var.ty.scalar_count()).sum();
-        if vars + scalars(&system.starts) + scalars(&system.commands) > MOST_SCALARS {
+        if vars + temps.unwrap_or(0) > MOST_SCALARS {
             return Defined::default();
         }
         let mut defined = Defined { vars: system.vars.iter().map(|var| vec![true; families(&var.ty)]).collect() };
+        let calls = Calls::of(system);
         for command in &system.starts {
-            Walk::new(system, command, &mut defined, true).command(command);
+            let locals = Locals::temps(&command.temps);
+            Walk::new(system, &calls, (locals, &[]), &mut defined, true).command(command);
         }
         loop {
             let before = defined.vars.clone();
             for command in &system.commands {
-                Walk::new(system, command, &mut defined, false).command(command);
+                let locals = Locals::temps(&command.temps);
+                Walk::new(system, &calls, (locals, &[]), &mut defined, false).command(command);
+            }
+            for (index, procedure) in system.procedures.iter().enumerate().filter(|(index, _)| calls.used[*index]) {
+                let scope = (procedure.locals(), calls.targets[index].as_slice());
+                Walk::new(system, &calls, scope, &mut defined, false).procedure(&procedure.body);
             }
             if defined.vars == before {
                 return defined;
             }
         }
     }
+}
+
+/// A variable and a family of it.
+type Target = (usize, usize);
+
+/// What procedures do, and what their references may stand for.
+struct Calls {
+    summaries: Vec<Summary>,
+    /// Those that rules call.
+    used: Vec<bool>,
+    /// By procedure and reference: the variables, and the first family of the part of each.
+    targets: Vec<Vec<BTreeSet<Target>>>,
+}
+
+impl Calls {
+    fn of(system: &System) -> Calls {
+        let summaries = summaries(system);
+        let used = used(system, false);
+        let references = system.procedures.iter().map(|procedure| procedure.references.len());
+        let mut targets: Vec<Vec<BTreeSet<Target>>> = references.map(|count| vec![BTreeSet::new(); count]).collect();
+        for command in &system.commands {
+            for stmts in [&command.prelude, &command.body] {
+                note_targets(system, stmts, None, &mut targets);
+            }
+        }
+        // Callers come after those that they call.
+        for (index, procedure) in system.procedures.iter().enumerate().rev().filter(|(index, _)| used[*index]) {
+            let mut before = None;
+            // One that calls itself hands over what it was handed over.
+            while before.as_ref() != Some(&targets[index]) {
+                before = Some(targets[index].clone());
+                note_targets(system, &procedure.body, Some(index), &mut targets);
+            }
+        }
+        Calls { summaries, used, targets }
+    }
+}
+
+fn note_targets(system: &System, stmts: &[Stmt], caller: Option<usize>, targets: &mut [Vec<BTreeSet<Target>>]) {
+    stmt_calls(stmts, &mut |call| {
+        for (number, place) in call.references.iter().enumerate() {
+            let found: Vec<Target> = match (place.root, caller) {
+                (Root::Var(var), _) => vec![(var.index(), family(&system.vars[var.index()].ty, &place.path).0)],
+                (Root::Reference(reference), Some(caller)) => {
+                    let ty = &system.procedures[caller].references[reference.index()].1;
+                    let (offset, _) = family(ty, &place.path);
+                    let starts = targets[caller][reference.index()].iter();
+                    starts.map(|&(var, first)| (var, first + offset)).collect()
+                }
+                _ => Vec::new(),
+            };
+            targets[call.procedure.index()][number].extend(found);
+        }
+    });
 }
 
 /// How many families of scalars a type has.
@@ -97,7 +161,10 @@ type Facts = Vec<bool>;
 /// One walk through the code of a command.
 struct Walk<'a> {
     system: &'a System,
-    temps: &'a [(String, Type)],
+    calls: &'a Calls,
+    locals: Locals<'a>,
+    /// What each reference may stand for.
+    targets: &'a [BTreeSet<Target>],
     defined: &'a mut Defined,
     starting: bool,
     /// The first scalar of each variable, then of each temporary.
@@ -107,13 +174,25 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(system: &'a System, command: &'a Command, defined: &'a mut Defined, starting: bool) -> Walk<'a> {
+    fn new(
+        system: &'a System,
+        calls: &'a Calls,
+        (locals, targets): (Locals<'a>, &'a [BTreeSet<Target>]),
+        defined: &'a mut Defined,
+        starting: bool,
+    ) -> Walk<'a> {
         let mut firsts = vec![0];
-        let types = system.vars.iter().map(|var| &var.ty).chain(command.temps.iter().map(|(_, ty)| ty));
+        let types = system.vars.iter().map(|var| &var.ty).chain(locals.temps.iter().map(|(_, ty)| ty));
         for ty in types {
             firsts.push(firsts[firsts.len() - 1] + ty.scalar_count());
         }
-        Walk { system, temps: &command.temps, defined, starting, firsts, exits: Vec::new() }
+        Walk { system, calls, locals, targets, defined, starting, firsts, exits: Vec::new() }
+    }
+
+    fn procedure(&mut self, body: &[Stmt]) {
+        let mut facts = vec![false; self.firsts[self.firsts.len() - 1]];
+        self.assume(&mut facts);
+        self.run(body, facts);
     }
 
     fn command(&mut self, command: &Command) {
@@ -133,14 +212,35 @@ impl<'a> Walk<'a> {
 
     /// The current guess, at the start of a rule.
     fn assume(&self, facts: &mut Facts) {
+        (0..self.system.vars.len()).for_each(|var| self.assume_var(var, facts));
+    }
+
+    /// What is known about a variable when nothing is known about the way that led here.
+    fn assume_var(&self, var: usize, facts: &mut Facts) {
         let mut all = Vec::new();
-        for (index, var) in self.system.vars.iter().enumerate() {
-            all.clear();
-            list_families(&var.ty, 0, &mut all);
-            for (offset, &family) in all.iter().enumerate() {
-                facts[self.firsts[index] + offset] = self.defined.vars[index][family];
-            }
+        list_families(&self.system.vars[var].ty, 0, &mut all);
+        for (offset, &family) in all.iter().enumerate() {
+            facts[self.firsts[var] + offset] = !self.starting && self.defined.vars[var][family];
         }
+    }
+
+    /// What a procedure may have changed.
+    fn called(&self, call: &Call, facts: &mut Facts) {
+        let summary = &self.calls.summaries[call.procedure.index()];
+        summary.writes.iter().for_each(|var| self.assume_var(var.index(), facts));
+        for (place, _) in call.references.iter().zip(&summary.writes_reference).filter(|(_, written)| **written) {
+            self.vars_at(place).for_each(|var| self.assume_var(var, facts));
+        }
+    }
+
+    /// The variables that a part of the state may belong to.
+    fn vars_at(&self, place: &Place) -> impl Iterator<Item = usize> + use<'a> {
+        let (own, targets) = match place.root {
+            Root::Var(var) => (Some(var.index()), None),
+            Root::Reference(reference) => (None, Some(&self.targets[reference.index()])),
+            Root::Temp(_) => (None, None),
+        };
+        own.into_iter().chain(targets.into_iter().flatten().map(|&(var, _)| var))
     }
 
     /// What a start state leaves undefined is not always defined.
@@ -172,6 +272,7 @@ impl<'a> Walk<'a> {
             }
             Stmt::Copy { to, from } => self.copy(to, from, &mut facts),
             Stmt::Reset(place) => self.store(place, &vec![false; self.type_of(place).scalar_count()], &mut facts),
+            Stmt::Sort(place) => self.sort(place, &mut facts),
             Stmt::If { then, otherwise, .. } => {
                 let one = self.run(then, facts.clone());
                 let other = self.run(otherwise, facts);
@@ -195,6 +296,12 @@ impl<'a> Walk<'a> {
                 self.exits[exit] = merge(earlier, Some(facts));
                 return None;
             }
+            Stmt::Call(call) => {
+                self.called(call, &mut facts);
+                for place in &call.outputs {
+                    self.store(place, &vec![false; self.type_of(place).scalar_count()], &mut facts);
+                }
+            }
             Stmt::Assert { .. } => {}
             Stmt::Fault(_) | Stmt::Discard => return None,
         }
@@ -205,9 +312,10 @@ impl<'a> Walk<'a> {
     fn forget(&mut self, body: &[Stmt], facts: &mut Facts) {
         for stmt in body {
             match stmt {
-                Stmt::Copy { to, .. } | Stmt::Reset(to) => {
-                    let (first, count) = self.reach(to);
-                    facts[first..first + count].fill(false);
+                Stmt::Copy { to, .. } | Stmt::Reset(to) | Stmt::Sort(to) => self.forget_place(to, facts),
+                Stmt::Call(call) => {
+                    self.called(call, facts);
+                    call.outputs.iter().for_each(|to| self.forget_place(to, facts));
                 }
                 Stmt::If { then, otherwise, .. } => {
                     self.forget(then, facts);
@@ -216,6 +324,29 @@ impl<'a> Walk<'a> {
                 Stmt::Block(body) | Stmt::Loop { body, .. } => self.forget(body, facts),
                 _ => {}
             }
+        }
+    }
+
+    /// Elements change places: each family is as defined as the least of its scalars.
+    fn sort(&self, place: &Place, facts: &mut Facts) {
+        let (Some((first, count)), Some((root, ty))) = (self.reach(place), self.root(place)) else {
+            return self.forget_place(place, facts);
+        };
+        let mut families = Vec::new();
+        list_families(ty, 0, &mut families);
+        let families = &families[first - self.firsts[root]..][..count];
+        let scalars = &mut facts[first..first + count];
+        let undefined: BTreeSet<usize> =
+            families.iter().zip(&*scalars).filter(|(_, fact)| !**fact).map(|(family, _)| *family).collect();
+        for (family, fact) in families.iter().zip(scalars) {
+            *fact &= !undefined.contains(family);
+        }
+    }
+
+    fn forget_place(&self, to: &Place, facts: &mut Facts) {
+        match self.reach(to) {
+            Some((first, count)) => facts[first..first + count].fill(false),
+            None => self.vars_at(to).for_each(|var| self.assume_var(var, facts)),
         }
     }
 
@@ -230,8 +361,9 @@ impl<'a> Walk<'a> {
                     list_families(ty, first, &mut all);
                     all.into_iter().map(|family| self.defined.vars[var.index()][family]).collect()
                 }
+                Root::Reference(reference) => self.all_targets(reference.index(), from),
                 _ => {
-                    let (first, reach) = self.reach(from);
+                    let (first, reach) = self.reach(from).expect("variables and temporaries have scalars");
                     vec![facts[first..first + reach].iter().all(|&fact| fact); count]
                 }
             },
@@ -239,15 +371,33 @@ impl<'a> Walk<'a> {
         self.store(to, &sources, facts);
     }
 
+    /// Which scalars of a part of the state are defined, whatever the reference stands for.
+    fn all_targets(&self, reference: usize, place: &Place) -> Vec<bool> {
+        let (offset, ty) = family(&self.locals.references[reference].1, &place.path);
+        let mut all = Vec::new();
+        list_families(ty, offset, &mut all);
+        let defined =
+            |family: usize| self.targets[reference].iter().all(|&(var, first)| self.defined.vars[var][first + family]);
+        all.into_iter().map(|family| !self.starting && defined(family)).collect()
+    }
+
     /// Notes that a place gets scalars that are defined or not.
     fn store(&mut self, to: &Place, sources: &[bool], facts: &mut Facts) {
         match self.exact(to) {
             Some((first, count)) => facts[first..first + count].copy_from_slice(sources),
-            None if sources.contains(&false) => {
-                let (first, count) = self.reach(to);
-                facts[first..first + count].fill(false);
-            }
+            None if sources.contains(&false) => self.forget_place(to, facts),
             None => {}
+        }
+        if let Root::Reference(reference) = to.root {
+            let (offset, ty) = family(&self.locals.references[reference.index()].1, &to.path);
+            let mut all = Vec::new();
+            list_families(ty, offset, &mut all);
+            for &(var, first) in &self.targets[reference.index()] {
+                for (&family, &source) in all.iter().zip(sources) {
+                    self.defined.vars[var][first + family] &= source || self.starting;
+                }
+                self.assume_var(var, facts);
+            }
         }
         if let (Root::Var(var), false) = (to.root, self.starting) {
             let (first, ty) = family(&self.system.vars[var.index()].ty, &to.path);
@@ -259,26 +409,29 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn root(&self, place: &Place) -> (usize, &'a Type) {
-        match place.root {
-            Root::Var(var) => (var.index(), &self.system.vars[var.index()].ty),
-            Root::Temp(temp) => (self.system.vars.len() + temp.index(), &self.temps[temp.index()].1),
-        }
+    /// Which of the variables and temporaries; no reference is one.
+    fn root(&self, place: &Place) -> Option<(usize, &'a Type)> {
+        let number = match place.root {
+            Root::Var(var) => var.index(),
+            Root::Temp(temp) => self.system.vars.len() + temp.index(),
+            Root::Reference(_) => return None,
+        };
+        Some((number, self.system.root_type(self.locals, place.root)))
     }
 
     fn type_of(&self, place: &Place) -> &'a Type {
-        family(self.root(place).1, &place.path).1
+        self.system.type_of(self.locals, place)
     }
 
     /// The scalars of a place whose indices are constants.
     fn exact(&self, place: &Place) -> Option<(usize, usize)> {
         let constant = |access: &Access| !matches!(access, Access::Index(index) if !matches!(index, Expr::Const(_)));
-        place.path.iter().all(constant).then(|| self.reach(place))
+        place.path.iter().all(constant).then(|| self.reach(place)).flatten()
     }
 
     /// All scalars that a place can be, whatever its indices are.
-    fn reach(&self, place: &Place) -> (usize, usize) {
-        let (root, mut ty) = self.root(place);
+    fn reach(&self, place: &Place) -> Option<(usize, usize)> {
+        let (root, mut ty) = self.root(place)?;
         let mut first = self.firsts[root];
         for access in &place.path {
             match (ty, access) {
@@ -295,7 +448,7 @@ impl<'a> Walk<'a> {
                 _ => break,
             }
         }
-        (first, ty.scalar_count())
+        Some((first, ty.scalar_count()))
     }
 }
 

@@ -1,12 +1,12 @@
-//! Checks a model and translates it in one walk over the tree, because calls are expanded: a body is
-//! translated once for each call, with its parameters bound to places and values of the caller.
+//! Checks a model and translates it in one walk over the tree. The body of a small procedure is translated once for
+//! each call, with its parameters bound to places and values of the caller; larger ones stay procedures.
 //!
 //! * Expressions become expressions where possible. What can go wrong in one (undefined values, ranges of
 //!   indices) and calls become statements that run before it, in the order and under the conditions that
 //!   the language demands; for a guard they form the prelude of the command.
 //! * `value` has the arithmetic, `code` the statements under construction, `scope` the names, `declare` types
 //!   and constants, `place` designators, `store` assignment and comparison, `expr`, `logic` and `quant`
-//!   expressions, `stmt` statements, `call` procedures, `multiset` multisets, `rule` rules and properties.
+//!   expressions, `stmt` statements, `call` and `variant` procedures, `multiset` multisets, `rule` rules and properties.
 
 mod call;
 mod code;
@@ -21,6 +21,7 @@ mod scope;
 mod stmt;
 mod store;
 mod value;
+mod variant;
 
 use super::ast::{Expr, Item, Program};
 use super::definite::Defined;
@@ -28,9 +29,11 @@ use super::types::{TypeId, Types};
 use super::{Dialect, Options};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 use code::Code;
-use plimsoll_ir::{Deadlock, Property, PropertyKind, System};
+use plimsoll_ir::procedures::{Summary, drop_unused};
+use plimsoll_ir::{Deadlock, ProcedureId, Property, PropertyKind, System};
 use rule::Claim;
 use scope::Scopes;
+use std::collections::HashMap;
 
 /// An error that has been reported.
 #[derive(Clone, Copy, Debug)]
@@ -56,15 +59,24 @@ pub struct Lowerer<'a> {
     procs: Vec<call::Procedure<'a>>,
     /// The procedures being expanded.
     expanding: Vec<usize>,
-    /// How often a procedure may be inside itself.
-    recursion_limit: usize,
-    /// An expansion was cut off at that limit.
-    recursion_cut: bool,
+    /// Those being made into procedures, with how they are called.
+    making: Vec<(usize, Vec<variant::Pass>)>,
+    /// Procedures that stay such, by how they are called.
+    variants: HashMap<variant::Key, variant::Variant>,
+    /// What the procedures of the system do.
+    summaries: Vec<Summary>,
+    /// Procedures that put the multisets of a variable into order.
+    orders: HashMap<u32, ProcedureId>,
+    /// Calls are always expanded: what is being made is no part of the system.
+    apart: bool,
     /// Only checking: calls are not expanded.
     checking: bool,
     code: Code,
     made: usize,
     assumes: Vec<Claim<'a>>,
+    /// May values of scalarsets be named, as traces name them? Was one?
+    as_shown: bool,
+    element_named: bool,
     covers: Vec<Property>,
     /// Is a start state being translated? It runs once, so loops are unrolled more eagerly.
     starting: bool,
@@ -91,10 +103,11 @@ pub fn program(
     let mut lowerer = Lowerer::new(text, name, options, &mut silent);
     lowerer.defined = Defined::of(&checked);
     lowerer.items(program)?;
+    drop_unused(&mut lowerer.system);
     Ok((lowerer.system, lowerer.types, lowerer.var_types, lowerer.covers))
 }
 
-/// Translates an expression over the names of a model into a property.
+/// Translates an expression over the names of a model into a property; also tells whether it names a value of a scalarset.
 pub fn property(
     text: &str,
     program: &Program,
@@ -103,9 +116,10 @@ pub fn property(
     kind: PropertyKind,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<Property> {
+) -> Lowered<(Property, bool)> {
     let mut ignored = Diagnostics::default();
     let mut lowerer = Lowerer::new(text, "", options, &mut ignored);
+    lowerer.apart = true;
     for item in &program.items {
         match item {
             Item::Decl(decl) => lowerer.declare(decl, true)?,
@@ -114,8 +128,10 @@ pub fn property(
         }
     }
     lowerer.diagnostics = diagnostics;
+    lowerer.as_shown = true;
     lowerer.set_text(expr_text);
-    lowerer.property_of(expr, kind, expr_text.trim().to_string())
+    let property = lowerer.property_of(expr, kind, expr_text.trim().to_string())?;
+    Ok((property, lowerer.element_named))
 }
 
 impl<'a> Lowerer<'a> {
@@ -135,12 +151,17 @@ impl<'a> Lowerer<'a> {
             var_types: Vec::new(),
             procs: Vec::new(),
             expanding: Vec::new(),
-            recursion_limit: call::RECURSION_LIMITS[0],
-            recursion_cut: false,
+            making: Vec::new(),
+            variants: HashMap::new(),
+            summaries: Vec::new(),
+            orders: HashMap::new(),
+            apart: false,
             checking: false,
             code: Code::new(),
             made: 0,
             assumes: Vec::new(),
+            as_shown: false,
+            element_named: false,
             covers: Vec::new(),
             starting: false,
             constants_used: vec![false; options.constants.len()],

@@ -30,6 +30,8 @@ pub struct Options {
     pub constants: Vec<(String, i64)>,
     /// Rounds of a `while` loop before it counts as endless; without it, what the dialect says.
     pub loop_limit: Option<u32>,
+    /// Procedures of up to so many statements and expression nodes are expanded at each call; without it, a good number.
+    pub expanded: Option<usize>,
 }
 
 /// What is needed to understand expressions over the names of a model.
@@ -76,8 +78,17 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     Ok((system, symbols, warnings))
 }
 
-/// Reads an expression over the global names of a model.
+/// Reads an expression over the global names of a model. Values of scalarsets can be named as traces name them (`Proc_1`).
 pub fn property(symbols: &Symbols, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
+    read_property(symbols, text, kind).map(|(property, _)| property)
+}
+
+/// Does an expression name a value of a scalarset? Then it is not the same for all of them, and symmetry says nothing about it.
+pub fn names_elements(symbols: &Symbols, text: &str) -> bool {
+    read_property(symbols, text, PropertyKind::Goal).is_ok_and(|(_, named)| named)
+}
+
+fn read_property(symbols: &Symbols, text: &str, kind: PropertyKind) -> Result<(Property, bool), Vec<Diagnostic>> {
     let mut diagnostics = Diagnostics::default();
     let program = parser::program(&symbols.text, &mut Diagnostics::default());
     let made = parser::expression(text, &mut diagnostics).ok().and_then(|expr| {

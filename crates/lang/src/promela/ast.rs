@@ -251,6 +251,8 @@ pub struct Remote {
     pub name: Arc<str>,
     /// The index of a variable that is an array.
     pub index: Option<Expr>,
+    /// Part of a structure, among the locals of the proctype; only what is asked about a model can name it.
+    pub part: Option<Place>,
     pub site: Site,
 }
 

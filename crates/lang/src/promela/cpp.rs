@@ -9,9 +9,12 @@ mod condition;
 mod expand;
 
 use super::lexer::{self, Site, Token, TokenKind};
-use crate::diagnostic::{Diagnostic, Diagnostics, Source, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 use expand::{Expander, Macro};
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const DEEPEST_INCLUDE: usize = 64;
 /// A longer result is taken for a macro that explodes.
@@ -36,12 +39,14 @@ pub fn preprocess(source: &Source, defines: &[String], read: Reader, diagnostics
         diagnostics,
         depth: 0,
         full: false,
+        given: HashMap::new(),
     };
     for define in defines {
         cpp.define_option(define);
     }
     let tokens = lexer::tokens(&source.text, |span, line| Site { span, line, file: 0 });
     cpp.file(tokens, Path::new(&source.name));
+    cpp.warn_of_unused();
     Preprocessed { tokens: cpp.out, files: cpp.files }
 }
 
@@ -53,6 +58,8 @@ struct Cpp<'a> {
     diagnostics: &'a mut Diagnostics,
     depth: usize,
     full: bool,
+    /// Definitions from outside that the text has not taken back, by name and as given.
+    given: HashMap<Arc<str>, String>,
 }
 
 /// One `#if` that is open.
@@ -80,10 +87,45 @@ impl Cpp<'_> {
         let (name, value) = define.split_once('=').unwrap_or((define, "1"));
         let line = format!("{name} {value}");
         let tokens = lexer::tokens(&line, |_, _| Site::default());
+        // Of two definitions from outside the last counts.
+        self.given.remove(name);
         self.define(&tokens, Site::default());
+        self.given.insert(name.into(), define.into());
     }
 
-    fn file(&mut self, tokens: Vec<Token>, path: &Path) {
+    /// A name that was given but that the text never asks for is likely to be misspelt.
+    fn warn_of_unused(&mut self) {
+        let unused = self.given.iter().filter(|(name, _)| self.expander.is_unused(name));
+        let mut messages: Vec<String> =
+            unused.map(|(name, given)| format!("-D {given} changes nothing: {name} does not occur")).collect();
+        messages.sort();
+        for message in messages {
+            self.diagnostics.push(Diagnostic { severity: Severity::Warning, ..Diagnostic::general(message) });
+        }
+    }
+
+    /// The text must not silently overrule what was given from outside.
+    fn refuse_overruling(&mut self, name: &Token, definition: &Macro) {
+        if let Some(given) = self.given.get(&name.text)
+            && self.expander.get(&name.text).is_some_and(|before| !before.is_like(definition))
+        {
+            let message = format!("-D {given} would have no effect: {} is defined here again", name.text);
+            let hint =
+                format!("with `#ifndef {}` before and `#endif` behind it, the one from outside counts", name.text);
+            self.diagnostics.push(Diagnostic::error(message, name.site.span).note(hint));
+        }
+    }
+
+    fn refuse_open_text(&mut self, tokens: &[Token]) {
+        for token in tokens.iter().filter(|token| token.is_open_text()) {
+            self.error("this string does not end on its line", token.site);
+        }
+    }
+
+    fn file(&mut self, mut tokens: Vec<Token>, path: &Path) {
+        if let Some(comment) = tokens.pop_if(|last| last.is_open_comment()) {
+            self.error("this comment does not end", comment.site);
+        }
         let mut open: Vec<Conditional> = Vec::new();
         let mut pending: Vec<Token> = Vec::new();
         let mut at = 0;
@@ -97,6 +139,7 @@ impl Cpp<'_> {
                 at = end;
             } else {
                 if open.last().is_none_or(|branch| branch.active) {
+                    self.refuse_open_text(std::slice::from_ref(token));
                     pending.push(token.clone());
                 }
                 at += 1;
@@ -159,7 +202,10 @@ impl Cpp<'_> {
             _ if !active => {}
             "define" => self.define(rest, site),
             "undef" => match rest.first() {
-                Some(name) => self.expander.undefine(&name.text),
+                Some(name) => {
+                    self.expander.undefine(&name.text);
+                    self.given.remove(&name.text);
+                }
                 None => self.error("#undef needs a name", site),
             },
             "include" => self.include(rest, site, path),
@@ -213,7 +259,10 @@ impl Cpp<'_> {
         } else {
             (None, false, &line[1..])
         };
-        self.expander.define(name.text.clone(), Macro { params, variadic, body: body.to_vec() });
+        self.refuse_open_text(body);
+        let definition = Macro { params, variadic, body: body.to_vec(), used: Cell::new(false) };
+        self.refuse_overruling(name, &definition);
+        self.expander.define(name.text.clone(), definition);
     }
 
     fn include(&mut self, line: &[Token], site: Site, path: &Path) {
@@ -305,6 +354,27 @@ mod tests {
         {
             assert!(run(text, &[]).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_not_closed_is_an_error() {
+        let message = |text: &str| run(text, &[]).unwrap_err()[0].message.clone();
+        for text in ["a /* b", "a\n/* b\nc", "/*/", "#if 0\n/* a\n#endif", "#define x /* a\nb"] {
+            assert_eq!(message(text), "this comment does not end", "{text}");
+        }
+        for text in ["\"a", "a \"b\nc", "\"a\\\"\n", "#define x \"a\nx"] {
+            assert_eq!(message(text), "this string does not end on its line", "{text}");
+        }
+        assert_eq!(ok("#if 0\ndon\"t\n#endif\n\"\\\\\" /* */ a"), "\"\\\\\" a");
+    }
+
+    #[test]
+    fn the_text_does_not_overrule_what_is_given() {
+        let message = run("#define N 2\nN", &["N=3"]).unwrap_err()[0].message.clone();
+        assert_eq!(message, "-D N=3 would have no effect: N is defined here again");
+        assert_eq!(run("#define N 3\nN", &["N=3"]).unwrap(), "3");
+        assert_eq!(run("#ifndef N\n#define N 2\n#endif\nN", &["N=3"]).unwrap(), "3");
+        assert_eq!(run("#undef N\n#define N 2\nN", &["N=3"]).unwrap(), "2");
     }
 
     #[test]

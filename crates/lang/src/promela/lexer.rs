@@ -2,7 +2,8 @@
 //!
 //! Comments and line continuations disappear here; a token remembers whether a line ended before it,
 //! because a newline may stand for a semicolon and because directives end with their line. Nothing
-//! fails: an odd character becomes a token of its own, which the parser will not like.
+//! fails: an odd character, or a comment or string that is not closed, becomes a token of its own, which the
+//! preprocessor or the parser will not like.
 
 use crate::diagnostic::Span;
 use plimsoll_ir::BinOp;
@@ -74,6 +75,19 @@ impl Token {
     pub fn is(&self, text: &str) -> bool {
         &*self.text == text && self.kind != TokenKind::Text
     }
+
+    /// A comment that goes on to the end of the text.
+    pub fn is_open_comment(&self) -> bool {
+        self.kind == TokenKind::Punct && self.text.starts_with("/*")
+    }
+
+    /// A string whose end is missing.
+    pub fn is_open_text(&self) -> bool {
+        let inner = self.text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        // A quote behind an odd number of backslashes is part of the string.
+        let closed = inner.is_some_and(|inner| (inner.len() - inner.trim_end_matches('\\').len()).is_multiple_of(2));
+        self.kind == TokenKind::Text && !closed
+    }
 }
 
 /// Longest first within the same first character.
@@ -136,7 +150,10 @@ impl Lexer<'_> {
                     self.space = true;
                 }
                 b'/' if self.peek_at(1) == b'/' => self.skip_line_comment(),
-                b'/' if self.peek_at(1) == b'*' => self.skip_block_comment(),
+                b'/' if self.peek_at(1) == b'*' => match self.text[self.at + 2..].find("*/") {
+                    Some(length) => self.skip_block_comment(self.at + 2 + length + 2),
+                    None => return true,
+                },
                 // The second end of a comment within a comment; SPIN steps over it.
                 b'*' if self.peek_at(1) == b'/' => self.at += 2,
                 _ => return self.at < self.text.len(),
@@ -162,8 +179,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn skip_block_comment(&mut self) {
-        let end = self.text[self.at + 2..].find("*/").map_or(self.text.len(), |found| self.at + 2 + found + 2);
+    fn skip_block_comment(&mut self, end: usize) {
         let lines = self.text[self.at..end].bytes().filter(|&byte| byte == b'\n').count() as u32;
         self.line += lines;
         self.newline |= lines > 0;
@@ -181,6 +197,11 @@ impl Lexer<'_> {
             byte if byte.is_ascii_digit() => self.take_number(),
             b'"' => self.take_quoted(b'"', TokenKind::Text),
             b'\'' => self.take_character(),
+            // One that is closed was skipped.
+            b'/' if self.peek_at(1) == b'*' => {
+                self.at = self.text.len();
+                TokenKind::Punct
+            }
             _ => self.take_punctuation(),
         }
     }

@@ -65,6 +65,8 @@ struct Lowering<'a> {
     /// Where messages belong.
     site: Site,
     errors: Vec<(String, Site)>,
+    /// Where the variables of the system are declared, but for those that the model does not name.
+    declared: Vec<(VarId, Site)>,
 }
 
 /// What is wrong with a program, and where.
@@ -153,6 +155,7 @@ impl<'a> Lowering<'a> {
             last: None,
             site: Site::default(),
             errors,
+            declared: Vec::new(),
         };
         let claim = match &program.never {
             Some(never) => Some((never, flow::automaton(never, &[], true)?)),
@@ -160,6 +163,9 @@ impl<'a> Lowering<'a> {
         };
         lowering.count_elements(claim.as_ref().map_or(0, |(_, automaton)| automaton.elements));
         lowering.declare();
+        if lowering.is_too_wide() {
+            return Err(lowering.errors);
+        }
         if let Some((never, automaton)) = claim {
             lowering.add_claim(never, automaton);
         }

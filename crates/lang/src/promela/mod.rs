@@ -11,9 +11,11 @@ mod lower;
 mod parser;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use crate::file::BYTE_ORDER_MARK;
 pub use lower::ClaimNumbers;
 use lower::config::Configuration;
 use plimsoll_ir::{Property, PropertyKind, System};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 #[derive(Clone, Debug, Default)]
@@ -33,7 +35,10 @@ pub struct Promela {
 /// Translates a model; also returns what is needed to prepare it for more processes, and the warnings.
 pub fn load(source: &Source, options: &crate::Options) -> Result<(System, Promela, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut diagnostics = Diagnostics::default();
-    let read = |path: &Path| std::fs::read_to_string(path);
+    let read = |path: &Path| {
+        let text = std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
+        Ok(text.strip_prefix(BYTE_ORDER_MARK).map_or(text.clone(), str::to_string))
+    };
     let input = cpp::preprocess(source, &options.promela.defines, &read, &mut diagnostics);
     let mut program = parser::parse(input, &mut diagnostics);
     if options.ignore_property {
@@ -112,6 +117,31 @@ impl Promela {
     /// If a fault says that a process has no place to live, the same model with room for it.
     pub fn refine(&self, message: &str) -> Option<Promela> {
         Some(Promela { config: self.config.refine(&self.program, message)?, ..self.clone() })
+    }
+
+    /// As [`Promela::refine`], but with room for many more.
+    pub fn refine_generously(&self, message: &str) -> Option<Promela> {
+        Some(Promela { config: self.config.refine_generously(&self.program, message)?, ..self.clone() })
+    }
+
+    /// The same model with room for these proctypes as these processes, given by number; nothing if there is room already.
+    pub fn with_room_for(&self, tenants: &BTreeSet<(usize, usize)>) -> Option<Promela> {
+        let config = self.config.with_room_for(tenants);
+        (config != self.config).then(|| Promela { config, ..self.clone() })
+    }
+
+    /// For each process of the system, the number of a proctype and how many locations it has, in the order of the
+    /// locations; location 0 is that of no proctype.
+    pub fn tenants(&self) -> Vec<Vec<(usize, usize)>> {
+        let count = |proctype| flow::automaton(proctype, &self.program.remote_labels, false);
+        let counts: Vec<usize> = self
+            .program
+            .proctypes
+            .iter()
+            .map(|proctype| count(proctype).map_or(0, |found| found.locations.len()))
+            .collect();
+        let of_slot = |slot: &Vec<usize>| slot.iter().map(|&proctype| (proctype, counts[proctype])).collect();
+        self.config.slots.iter().map(of_slot).collect()
     }
 }
 

@@ -46,6 +46,7 @@ pub fn parse(input: Preprocessed, diagnostics: &mut Diagnostics) -> Program {
 pub fn parse_expression(input: Preprocessed, program: &Program, diagnostics: &mut Diagnostics) -> Option<Expr> {
     let mut parser = Parser::new(input, program.clone(), diagnostics);
     parser.declare_globals();
+    parser.as_shown = true;
     let value = parser.expression().ok()?;
     if !parser.at_end() {
         parser.unexpected("the end of the expression");
@@ -74,6 +75,7 @@ impl<'a> Parser<'a> {
             in_body: false,
             initialises: false,
             loops: 0,
+            as_shown: false,
         }
     }
 
@@ -118,6 +120,8 @@ struct Parser<'a> {
     initialises: bool,
     /// Loops around the current statement.
     loops: usize,
+    /// May names be written as traces show them: `P(1).x`, `:init:(0).x`?
+    as_shown: bool,
 }
 
 impl Parser<'_> {

@@ -1,17 +1,16 @@
 //! What fuzz tests share.
 
+use plimsoll_ir::random::Draw;
+
 /// Numbers that look random and are the same in every run.
-pub struct Random(pub u64);
+pub struct Random(Draw);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+    pub fn new(seed: u64) -> Random {
+        Random(Draw::new(seed))
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+        self.0.below(limit.max(1) as u64) as usize
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! The linked trees mirror those of the intermediate representation node by node; only places differ.
 
-use plimsoll_ir::{self as ir, BinOp, Layout, Narrow, Root, Scalar, Stride, System, Type, UnOp};
+use plimsoll_ir::layout;
+use plimsoll_ir::{self as ir, BinOp, Layout, Locals, Narrow, Root, Scalar, Slot, Stride, System, Type, UnOp};
 
 /// What a place lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     State,
     Temps,
+    /// The part of the state that a caller named.
+    Reference(usize),
 }
 
 #[derive(Debug)]
@@ -40,26 +43,65 @@ pub(super) enum Stmt {
     Assign { to: Place, value: Expr, narrow: Narrow },
     Copy { to: Place, from: Place },
     Reset(Place),
+    Sort(Sort),
     If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
     Block(Vec<Stmt>),
     Loop { limit: u32, body: Vec<Stmt> },
     Break(u32),
     Assert { condition: Expr, message: String },
+    Call(Call),
     Fault(String),
     Discard,
+}
+
+/// An array to be sorted.
+#[derive(Debug)]
+pub(super) struct Sort {
+    pub array: Place,
+    /// Where the elements lie, and how many bits each has.
+    pub stride: Stride,
+    pub bits: u32,
+    /// The bits of each scalar of an element, the last one first.
+    pub scalars: Vec<(Slot, Scalar)>,
+}
+
+/// A call, with the places of the caller and those of the procedure side by side.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub procedure: usize,
+    pub references: Vec<Place>,
+    pub inputs: Vec<(Place, Place)>,
+    pub outputs: Vec<(Place, Place)>,
+}
+
+/// One procedure with its places resolved.
+#[derive(Debug)]
+pub(super) struct Routine {
+    pub temp_words: usize,
+    /// So often it may be at work inside itself.
+    pub recursion: u32,
+    pub body: Vec<Stmt>,
+}
+
+impl Routine {
+    pub fn link(system: &System, layout: &Layout, procedure: &ir::Procedure) -> Routine {
+        let linker = Linker::new(system, layout, procedure.locals());
+        let body = linker.stmts(&procedure.body);
+        Routine { temp_words: linker.temp_words(), recursion: procedure.recursion, body }
+    }
 }
 
 /// Resolves the places of one command or property, which has its own temporaries.
 pub(super) struct Linker<'a> {
     system: &'a System,
     layout: &'a Layout,
-    temps: &'a [(String, Type)],
+    locals: Locals<'a>,
     temp_layout: Layout,
 }
 
 impl<'a> Linker<'a> {
-    pub fn new(system: &'a System, layout: &'a Layout, temps: &'a [(String, Type)]) -> Linker<'a> {
-        Linker { system, layout, temps, temp_layout: Layout::of_temps(temps) }
+    pub fn new(system: &'a System, layout: &'a Layout, locals: Locals<'a>) -> Linker<'a> {
+        Linker { system, layout, locals, temp_layout: Layout::of_temps(locals.temps) }
     }
 
     pub fn temp_words(&self) -> usize {
@@ -67,11 +109,12 @@ impl<'a> Linker<'a> {
     }
 
     pub fn place(&self, place: &ir::Place) -> Place {
-        let address = self.system.resolve(self.layout, (&self.temp_layout, self.temps), place);
+        let address = self.system.resolve(self.layout, &self.temp_layout, self.locals, place);
         Place {
             memory: match place.root {
                 Root::Var(_) => Memory::State,
                 Root::Temp(_) => Memory::Temps,
+                Root::Reference(reference) => Memory::Reference(reference.index()),
             },
             bit: address.bit,
             indices: place.indices().map(|index| self.expr(index)).zip(address.strides).collect(),
@@ -106,6 +149,7 @@ impl<'a> Linker<'a> {
             }
             ir::Stmt::Copy { to, from } => Stmt::Copy { to: self.place(to), from: self.place(from) },
             ir::Stmt::Reset(place) => Stmt::Reset(self.place(place)),
+            ir::Stmt::Sort(place) => Stmt::Sort(self.sort(place)),
             ir::Stmt::If { condition, then, otherwise } => {
                 Stmt::If { condition: self.expr(condition), then: self.stmts(then), otherwise: self.stmts(otherwise) }
             }
@@ -115,8 +159,32 @@ impl<'a> Linker<'a> {
             ir::Stmt::Assert { condition, message } => {
                 Stmt::Assert { condition: self.expr(condition), message: message.clone() }
             }
+            ir::Stmt::Call(call) => Stmt::Call(self.call(call)),
             ir::Stmt::Fault(message) => Stmt::Fault(message.clone()),
             ir::Stmt::Discard => Stmt::Discard,
+        }
+    }
+
+    fn sort(&self, place: &ir::Place) -> Sort {
+        let Type::Array { element, len } = self.system.type_of(self.locals, place) else {
+            unreachable!("verified: only arrays are sorted")
+        };
+        let mut scalars: Vec<_> = layout::scalars(element).collect();
+        scalars.reverse();
+        let stride = Stride { len: *len, bits: layout::pitch(element) };
+        Sort { array: self.place(place), stride, bits: layout::size_bits(element), scalars }
+    }
+
+    fn call(&self, call: &ir::Call) -> Call {
+        let procedure = &self.system.procedures[call.procedure.index()];
+        let theirs = Linker::new(self.system, self.layout, procedure.locals());
+        let pair = |(own, temp): (&ir::Place, usize)| (self.place(own), theirs.place(&ir::TempId(temp as u32).into()));
+        let outputs = procedure.outputs.iter().map(|temp| temp.index());
+        Call {
+            procedure: call.procedure.index(),
+            references: call.references.iter().map(|place| self.place(place)).collect(),
+            inputs: call.inputs.iter().zip(0..).map(pair).collect(),
+            outputs: call.outputs.iter().zip(outputs).map(pair).collect(),
         }
     }
 
@@ -124,7 +192,11 @@ impl<'a> Linker<'a> {
     fn name(&self, place: &ir::Place) -> String {
         let (mut name, mut ty) = match place.root {
             Root::Var(var) => (self.system.vars[var.index()].name.clone(), &self.system.vars[var.index()].ty),
-            Root::Temp(temp) => (self.temps[temp.index()].0.clone(), &self.temps[temp.index()].1),
+            Root::Temp(temp) => (self.locals.temps[temp.index()].0.clone(), &self.locals.temps[temp.index()].1),
+            Root::Reference(reference) => {
+                let (name, ty) = &self.locals.references[reference.index()];
+                (name.clone(), ty)
+            }
         };
         for access in &place.path {
             match (access, ty) {

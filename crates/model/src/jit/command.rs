@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::{Switch, Variable};
-use plimsoll_ir::{Choice, Command, ProcessId, Root};
+use plimsoll_ir::walk::stmt_calls;
+use plimsoll_ir::{Choice, Command, Expr, Locals, ProcessId, Root, Stmt, TempId};
 
-use super::emit::{Body, Emitter, Home, Val};
+use super::emit::{Body, Emitter, Frame, Home, Val};
+use super::filters::{Filters, Then};
 use super::known::Known;
 use super::range::Range;
-use super::stmt::{each_written, has_assertion};
+use super::stmt::each_written;
 use crate::Step;
 use crate::order::Order;
 
@@ -82,63 +84,140 @@ impl<'a> Emitter<'a, '_> {
     fn command(&mut self, order: &Order, cursor: Cursor, index: usize) {
         let command = &self.system.commands[index];
         let first = order.first_instance(index);
+        let (fault, done) = (self.fresh(), self.fresh());
+        let code: [&[Stmt]; 2] = [&command.prelude, &command.body];
+        let frame = Frame { locals: Locals::temps(&command.temps), inputs: 0, code, expr: &command.guard };
         match order.instances(index) {
             0 => {}
             1 => {
-                let values = command.choices.iter().map(|choice| self.constant(choice.low)).collect();
-                self.instance(cursor, command, Number::Fixed(first), values);
+                self.open_scope(frame, fault, done);
+                for choice in &command.choices {
+                    let value = self.constant(choice.low);
+                    self.set_choice(command, choice, value);
+                }
+                let guard: Vec<&Expr> = vec![&command.guard];
+                let prelude: Vec<&Stmt> = command.prelude.iter().collect();
+                self.instance(cursor, command, Number::Fixed(first), (&prelude, &guard));
             }
             _ => {
                 let counter = self.b.declare_var(types::I64);
                 let start = self.constant(first as i64);
                 self.b.def_var(counter, start.value);
-                self.choices(cursor, command, counter, &mut Vec::new());
+                self.open_scope(frame, fault, done);
+                let filters = Filters::of(self.system, command, |temp| !is_assigned(command, temp));
+                self.choices((cursor, counter), command, &filters, &mut Vec::new());
             }
         }
     }
 
-    /// Loops over the choices that have no value yet, outermost first.
+    /// Loops over the choices that are not yet made. Ends where the next value of the
+    /// choice before is to be tried.
     fn choices(
         &mut self,
-        cursor: Cursor,
+        to: (Cursor, Variable),
         command: &'a Command,
-        counter: Variable,
-        values: &mut Vec<(Variable, Range)>,
+        filters: &Filters,
+        made: &mut Vec<(Variable, Range)>,
     ) {
-        let Some(choice) = command.choices.get(values.len()) else {
-            let values = values.iter().map(|&(var, range)| Val { value: self.b.use_var(var), range }).collect();
-            self.instance(cursor, command, Number::Counted(counter), values);
-            let number = self.b.use_var(counter);
-            let next = self.b.ins().iadd_imm_s(number, 1);
-            self.b.def_var(counter, next);
+        let depth = made.len();
+        let Some(choice) = command.choices.get(depth) else {
+            self.clear_temps(&command.choices);
+            // An instance before this may have changed what holds a choice.
+            for (choice, &(variable, range)) in command.choices.iter().zip(&*made) {
+                if is_assigned(command, choice.temp) {
+                    let value = self.b.use_var(variable);
+                    self.set_choice(command, choice, Val { value, range });
+                }
+            }
+            let (fault, done) = (self.fresh(), self.fresh());
+            (self.scope.fault, self.scope.discard, self.scope.faults) = (fault, done, false);
+            self.instance(to.0, command, Number::Counted(to.1), (&filters.prelude, &filters.guard));
+            self.count(to.1, 1);
             return;
         };
+        let rest = command.choices[depth..].iter().map(|choice| choice.high - choice.low + 1).product();
+        let (skip, after) = (self.fresh(), self.fresh());
+        let skips = !filters.outside[depth].is_empty();
+        for filter in &filters.outside[depth] {
+            let next = self.fresh();
+            match filter.then {
+                Then::GoOn => self.branch(filter.condition, next, skip),
+                Then::Skip => self.branch(filter.condition, skip, next),
+                Then::Fault => {
+                    let fault = self.fresh();
+                    self.branch(filter.condition, fault, next);
+                    self.b.set_cold_block(fault);
+                    self.b.switch_to_block(fault);
+                    self.fault_all(to, rest);
+                    self.b.ins().jump(after, &[]);
+                }
+            }
+            self.b.switch_to_block(next);
+        }
+        debug_assert!(!self.scope.faults, "what is asked outside cannot go wrong");
         let Choice { low, high, .. } = *choice;
         let variable = self.b.declare_var(types::I64);
         let start = self.constant(low);
         self.b.def_var(variable, start.value);
-        let (head, after) = (self.fresh(), self.fresh());
+        let head = self.fresh();
         self.b.ins().jump(head, &[]);
         self.b.switch_to_block(head);
-        values.push((variable, Range::new(low, high)));
-        self.choices(cursor, command, counter, values);
-        values.pop();
+        let value = self.b.use_var(variable);
+        self.set_choice(command, choice, Val { value, range: Range::new(low, high) });
+        made.push((variable, Range::new(low, high)));
+        self.choices(to, command, filters, made);
+        made.pop();
+        self.scope.faults = false;
         let value = self.b.use_var(variable);
         let next = self.b.ins().iadd_imm_s(value, 1);
         self.b.def_var(variable, next);
         let more = self.b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, next, high);
         self.b.ins().brif(more, head, &[], after, &[]);
+        if skips {
+            self.b.switch_to_block(skip);
+            self.count(to.1, rest);
+            self.b.ins().jump(after, &[]);
+        }
         self.b.switch_to_block(after);
     }
 
-    /// One instance: prelude, guard, copy, body, entry.
-    fn instance(&mut self, cursor: Cursor, command: &'a Command, number: Number, choices: Vec<Val>) {
-        let (fault, done, enabled) = (self.fresh(), self.fresh(), self.fresh());
-        self.open_scope(&command.temps, fault, done);
-        self.set_choices(command, choices);
-        if self.run(&command.prelude) {
-            self.branch(&command.guard, enabled, done);
-            self.b.switch_to_block(enabled);
+    /// Moves the number of the current instance on.
+    fn count(&mut self, counter: Variable, instances: i64) {
+        let number = self.b.use_var(counter);
+        let next = self.b.ins().iadd_imm_s(number, instances);
+        self.b.def_var(counter, next);
+    }
+
+    /// Leaves entries of faults for the next instances.
+    fn fault_all(&mut self, (cursor, counter): (Cursor, Variable), instances: i64) {
+        let (head, after) = (self.fresh(), self.fresh());
+        let left = self.b.append_block_param(head, types::I64);
+        let all = self.b.ins().iconst(types::I64, instances);
+        self.b.ins().jump(head, &[all.into()]);
+        self.b.switch_to_block(head);
+        let step = self.step_value(Number::Counted(counter), Some(Step::FAULT));
+        self.entry(cursor, step);
+        self.count(counter, 1);
+        let fewer = self.b.ins().iadd_imm_s(left, -1);
+        self.b.ins().brif(fewer, head, &[fewer.into()], after, &[]);
+        self.b.switch_to_block(after);
+    }
+
+    /// One instance in an open scope: prelude, guard, copy, body, entry.
+    fn instance(
+        &mut self,
+        cursor: Cursor,
+        command: &'a Command,
+        number: Number,
+        (prelude, guard): (&[&Stmt], &[&Expr]),
+    ) {
+        let (fault, done) = (self.scope.fault, self.scope.discard);
+        if prelude.iter().all(|stmt| self.step(stmt)) {
+            for conjunct in guard {
+                let next = self.fresh();
+                self.branch(conjunct, next, done);
+                self.b.switch_to_block(next);
+            }
             self.body(cursor, command, number, done);
         }
         if self.scope.faults {
@@ -157,7 +236,9 @@ impl<'a> Emitter<'a, '_> {
         let words = self.layout.words();
         self.copy_words((out, self.access.out), 0, (self.source, self.access.source), 0, words);
         self.scope.body = Some(Body { out, known: Known::copy_of_source(words) });
-        if has_assertion(&command.body) {
+        let mut asserts = plimsoll_ir::procedures::asserts(&command.body);
+        stmt_calls(&command.body, &mut |call| asserts |= self.procedures.summaries[call.procedure.index()].asserts);
+        if asserts {
             let failed = self.b.declare_var(types::I64);
             let zero = self.constant(0);
             self.b.def_var(failed, zero.value);
@@ -174,21 +255,15 @@ impl<'a> Emitter<'a, '_> {
         }
     }
 
-    /// Puts the choices into their temporaries. Those that are never assigned keep their exact range.
-    fn set_choices(&mut self, command: &Command, values: Vec<Val>) {
-        for (choice, value) in command.choices.iter().zip(values) {
-            let Home::Register(variable, range) = &mut self.scope.homes[choice.temp.index()] else {
-                unreachable!("verified: choices are scalars")
-            };
-            let mut assigned = false;
-            for stmts in [&command.prelude, &command.body] {
-                each_written(stmts, &mut |place| assigned |= place.root == Root::Temp(choice.temp));
-            }
-            if !assigned {
-                *range = value.range;
-            }
-            self.b.def_var(*variable, value.value);
+    /// Puts a choice into its temporary, which keeps the exact range if it is never assigned.
+    fn set_choice(&mut self, command: &Command, choice: &Choice, value: Val) {
+        let Home::Register(variable, range) = &mut self.scope.homes[choice.temp.index()] else {
+            unreachable!("verified: choices are scalars")
+        };
+        if !is_assigned(command, choice.temp) {
+            *range = value.range;
         }
+        self.b.def_var(*variable, value.value);
     }
 
     fn step_value(&mut self, number: Number, flag: Option<u32>) -> Value {
@@ -212,4 +287,13 @@ impl<'a> Emitter<'a, '_> {
         let next = self.b.ins().iadd_imm_s(state, self.layout.words() as i64 * 4);
         self.b.def_var(cursor.state, next);
     }
+}
+
+/// Does a command write to a temporary?
+fn is_assigned(command: &Command, temp: TempId) -> bool {
+    let mut assigned = false;
+    for stmts in [&command.prelude, &command.body] {
+        each_written(stmts, &mut |place| assigned |= place.root == Root::Temp(temp));
+    }
+    assigned
 }

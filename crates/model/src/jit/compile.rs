@@ -4,19 +4,21 @@
 //! functions: one or more neighbouring groups of commands each, or a few locations of one big process.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Value, types};
-use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, ModuleReloc, default_libcall_names};
-use plimsoll_ir::{Command, Expr, Layout, Property, PropertyKind, Slot, System};
+use plimsoll_ir::{Command, Expr, Layout, Locals, Procedure, ProcedureId, Property, PropertyKind, Slot, Stmt, System};
 
-use super::emit::Emitter;
+use super::call::{Imports, Procedures, called, sign};
+use super::emit::{Emitter, Frame};
 use super::turns::{Turns, Variant, divide};
 use crate::Interp;
 use crate::order::{Group, Order};
@@ -28,12 +30,14 @@ pub(super) struct Effort {
     pub function: usize,
     /// Beyond this much in all, code is made in less than half the time and runs at less than half the speed.
     pub quick: usize,
-    /// A single command or property beyond this is refused: register allocation would take minutes.
+    /// A single command, property or procedure beyond this is refused.
     pub most: usize,
+    /// A function of more instructions is made like code beyond `quick`: register allocation would take too long.
+    pub large: usize,
 }
 
 impl Effort {
-    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 40_000 };
+    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 4_000_000, large: 200_000 };
 }
 
 /// So many functions are translated at once; more would only take memory.
@@ -117,10 +121,16 @@ pub(super) struct Compiler<'a> {
     system: &'a System,
     layout: &'a Layout,
     order: &'a Order,
+    procedures: &'a Procedures,
+    /// The function of each procedure that is used.
+    functions: Vec<Option<FuncId>>,
     effort: Effort,
     /// The value of the exclusive scalar, where it is known.
     turn: Option<i64>,
+    stop: &'static AtomicBool,
     module: JITModule,
+    /// For functions that are too large for the usual effort.
+    quick_isa: OwnedTargetIsa,
     /// Functions that are not machine code yet.
     waiting: Vec<(FuncId, Context)>,
     frontend: FunctionBuilderContext,
@@ -128,33 +138,45 @@ pub(super) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(interp: &'a Interp, effort: Effort) -> Result<Compiler<'a>, String> {
+    pub fn new(interp: &'a Interp, procedures: &'a Procedures, effort: Effort) -> Result<Compiler<'a>, String> {
         let (system, layout, order) = (interp.system(), interp.layout(), interp.order());
-        let total: usize = system.commands.iter().map(Command::weight).sum();
+        let total: usize = system.commands.iter().map(Command::weight).sum::<usize>()
+            + system.procedures.iter().map(Procedure::weight).sum::<usize>();
         let commands = system.commands.iter().map(|command| (&command.label, command.weight()));
         let properties = system.properties.iter();
         let properties = properties.map(|property| (&property.name, property.weight()));
-        if let Some((name, _)) = commands.chain(properties).find(|&(_, weight)| weight > effort.most) {
+        let procedures_weights = system.procedures.iter().map(|procedure| (&procedure.name, procedure.weight()));
+        if let Some((name, _)) =
+            commands.chain(properties).chain(procedures_weights).find(|&(_, weight)| weight > effort.most)
+        {
             return Err(format!("`{name}` is too large for native code"));
         }
-        let mut flags = settings::builder();
-        let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
-        set("opt_level", if total > effort.quick { "none" } else { "speed" })?;
-        set("regalloc_algorithm", if total > effort.quick { "single_pass" } else { "backtracking" })?;
-        set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
-        set("enable_table_access_spectre_mitigation", "false")?;
-        set("enable_heap_access_spectre_mitigation", "false")?;
-        set("probestack_strategy", "inline")?;
-        set("unwind_info", "false")?;
-        let isa = cranelift_native::builder()?;
-        let isa = isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())?;
+        let isa = isa_for(total > effort.quick)?;
+        let quick_isa = isa_for(true)?;
         let module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
         let frontend = FunctionBuilderContext::new();
         let waiting = Vec::new();
-        Ok(Compiler { system, layout, order, effort, turn: None, module, waiting, frontend, code_bytes: 0 })
+        let functions = vec![None; system.procedures.len()];
+        let (turn, stop) = (None, interp.patience().stop);
+        Ok(Compiler {
+            system,
+            layout,
+            order,
+            procedures,
+            functions,
+            effort,
+            turn,
+            stop,
+            module,
+            quick_isa,
+            waiting,
+            frontend,
+            code_bytes: 0,
+        })
     }
 
     pub fn compile(mut self) -> Result<Native, String> {
+        self.routines()?;
         let (turns, variants) = divide(self.system, self.layout);
         let programs = variants.iter().map(|variant| self.program(variant)).collect::<Result<Vec<_>, String>>()?;
         let properties = self.properties()?;
@@ -258,7 +280,13 @@ impl<'a> Compiler<'a> {
             let exclusive = self.system.exclusive?;
             Some((self.layout.root_bit(exclusive.index()), turn))
         });
-        self.function(3, |emitter, params| {
+        let mut callees = Vec::new();
+        for &index in list {
+            let command = &self.system.commands[index];
+            called(&command.prelude, &mut callees);
+            called(&command.body, &mut callees);
+        }
+        self.function(3, &callees, |emitter, params| {
             emitter.turn = known;
             emitter.commands(order, list, (params[1], params[2]));
         })
@@ -286,11 +314,15 @@ impl<'a> Compiler<'a> {
 
     fn judge(&mut self, numbers: std::ops::Range<usize>) -> Result<FuncId, String> {
         let properties = &self.system.properties;
-        self.function(1, |emitter, _| {
+        let mut callees = Vec::new();
+        properties[numbers.clone()].iter().for_each(|property| called(&property.prelude, &mut callees));
+        self.function(1, &callees, |emitter, _| {
             for number in numbers {
                 let property = &properties[number];
                 let (violated, fine) = (emitter.fresh(), emitter.fresh());
-                emitter.open_scope(&property.temps, violated, violated);
+                let code: [&[Stmt]; 2] = [&property.prelude, &[]];
+                let locals = Locals::temps(&property.temps);
+                emitter.open_scope(Frame { locals, inputs: 0, code, expr: &property.expr }, violated, violated);
                 if emitter.run(&property.prelude) {
                     match property.kind {
                         PropertyKind::Invariant => emitter.branch(&property.expr, fine, violated),
@@ -307,10 +339,10 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    fn accepted(&mut self, expr: &Expr) -> Result<FuncId, String> {
-        self.function(1, |emitter, _| {
+    fn accepted(&mut self, expr: &'a Expr) -> Result<FuncId, String> {
+        self.function(1, &[], |emitter, _| {
             let (yes, no) = (emitter.fresh(), emitter.fresh());
-            emitter.open_scope(&[], no, no);
+            emitter.open_scope(Frame { locals: Locals::temps(&[]), inputs: 0, code: [&[], &[]], expr }, no, no);
             emitter.branch(expr, yes, no);
             for (block, answer) in [(yes, 1), (no, 0)] {
                 emitter.b.switch_to_block(block);
@@ -320,16 +352,62 @@ impl<'a> Compiler<'a> {
         })
     }
 
+    /// Declares the functions of all procedures in use, and then fills them.
+    fn routines(&mut self) -> Result<(), String> {
+        let system = self.system;
+        let used = |&index: &usize| self.procedures.used[index];
+        let used: Vec<usize> = (0..system.procedures.len()).filter(used).collect();
+        for &index in &used {
+            let mut signature = self.module.make_signature();
+            sign(&mut signature, &system.procedures[index]);
+            let id = self.module.declare_anonymous_function(&signature).map_err(|error| error.to_string())?;
+            self.functions[index] = Some(id);
+        }
+        for index in used {
+            let procedure = &system.procedures[index];
+            let mut context = self.module.make_context();
+            sign(&mut context.func.signature, procedure);
+            let mut callees = Vec::new();
+            called(&procedure.body, &mut callees);
+            let id = self.functions[index].expect("just declared");
+            self.fill(id, context, &callees, |emitter, params| emitter.procedure(index, params))?;
+        }
+        Ok(())
+    }
+
     /// Declares a function of `count` pointers that returns a number; `emit` fills it.
-    fn function(&mut self, count: usize, emit: impl FnOnce(&mut Emitter<'a, '_>, &[Value])) -> Result<FuncId, String> {
+    fn function(
+        &mut self,
+        count: usize,
+        callees: &[ProcedureId],
+        emit: impl FnOnce(&mut Emitter<'a, '_>, &[Value]),
+    ) -> Result<FuncId, String> {
         let mut context = self.module.make_context();
         let signature = &mut context.func.signature;
         signature.params.resize(count, AbiParam::new(types::I64));
         signature.returns.push(AbiParam::new(types::I64));
         let id = self.module.declare_anonymous_function(&context.func.signature);
         let id = id.map_err(|error| error.to_string())?;
+        self.fill(id, context, callees, emit)?;
+        Ok(id)
+    }
+
+    /// Generates a function that calls these procedures; it becomes machine code later.
+    fn fill(
+        &mut self,
+        id: FuncId,
+        mut context: Context,
+        callees: &[ProcedureId],
+        emit: impl FnOnce(&mut Emitter<'a, '_>, &[Value]),
+    ) -> Result<(), String> {
+        let mut imports = Imports::new();
+        for callee in callees {
+            let function = self.functions[callee.index()].ok_or("a procedure without a function")?;
+            imports.insert(*callee, self.module.declare_func_in_func(function, &mut context.func));
+        }
         let builder = FunctionBuilder::new(&mut context.func, &mut self.frontend);
-        let (mut emitter, params) = Emitter::start(builder, self.system, self.layout);
+        let source = (self.system, self.layout);
+        let (mut emitter, params) = Emitter::start(builder, source, self.procedures, imports, self.stop);
         emit(&mut emitter, &params);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(self.module.target_config());
@@ -337,13 +415,13 @@ impl<'a> Compiler<'a> {
         if self.waiting.len() == MOST_WAITING {
             self.define_waiting()?;
         }
-        Ok(id)
+        Ok(())
     }
 
     /// Makes machine code of the functions that wait for it.
     fn define_waiting(&mut self) -> Result<(), String> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        translate(self.module.isa(), &mut waiting)?;
+        translate((self.module.isa(), &*self.quick_isa), self.effort.large, &mut waiting)?;
         for (id, context) in &waiting {
             let code = context.compiled_code().ok_or("a function without code")?;
             let relocations = code.buffer.relocs().iter();
@@ -360,13 +438,18 @@ impl<'a> Compiler<'a> {
 
 /// Translates functions to machine code, several at once where there are processors: this is most of the time between
 /// a model's text and its first state.
-fn translate(isa: &dyn TargetIsa, functions: &mut [(FuncId, Context)]) -> Result<(), String> {
+fn translate(
+    (usual, quick): (&dyn TargetIsa, &dyn TargetIsa),
+    large: usize,
+    functions: &mut [(FuncId, Context)],
+) -> Result<(), String> {
     let workers = thread::available_parallelism().map_or(1, |count| count.get()).min(functions.len());
     let left = Mutex::new(functions.iter_mut());
     let work = || -> Result<(), String> {
         loop {
             let next = left.lock().map_err(|error| error.to_string())?.next();
             let Some((_, context)) = next else { return Ok(()) };
+            let isa = if context.func.dfg.num_insts() > large { quick } else { usual };
             context.compile(isa, &mut ControlPlane::default()).map_err(|error| format!("{:?}", error.inner))?;
         }
     };
@@ -377,6 +460,21 @@ fn translate(isa: &dyn TargetIsa, functions: &mut [(FuncId, Context)]) -> Result
         let own = work();
         others.into_iter().try_fold((), |(), other| other.join().map_err(|_| "a translator panicked")?).and(own)
     })
+}
+
+/// The machine at hand, and how hard code for it is worked on.
+fn isa_for(quick: bool) -> Result<OwnedTargetIsa, String> {
+    let mut flags = settings::builder();
+    let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
+    set("opt_level", if quick { "none" } else { "speed" })?;
+    set("regalloc_algorithm", if quick { "single_pass" } else { "backtracking" })?;
+    set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" })?;
+    set("enable_table_access_spectre_mitigation", "false")?;
+    set("enable_heap_access_spectre_mitigation", "false")?;
+    set("probestack_strategy", "inline")?;
+    set("unwind_info", "false")?;
+    let isa = cranelift_native::builder()?;
+    isa.finish(settings::Flags::new(flags)).map_err(|error| error.to_string())
 }
 
 fn sorted<'i>(indices: impl Iterator<Item = &'i usize>) -> Vec<usize> {

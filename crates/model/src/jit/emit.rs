@@ -5,8 +5,12 @@ use cranelift_codegen::ir::{
     AliasRegionData, Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
 use cranelift_frontend::{FunctionBuilder, Variable};
-use plimsoll_ir::{Layout, Scalar, System, Type};
+use plimsoll_ir::layout::size_bits;
+use plimsoll_ir::walk::{expr_places, stmt_places};
+use plimsoll_ir::{Access as PathAccess, Choice, Expr, Layout, Locals, Place, Root, Stmt, System, Type};
+use std::sync::atomic::AtomicBool;
 
+use super::call::{Imports, Procedures};
 use super::known::Known;
 use super::range::Range;
 use super::stmt::Exit;
@@ -28,19 +32,36 @@ pub(super) struct Access {
     pub out: MemFlagsData,
     pub steps: MemFlagsData,
     pub temps: MemFlagsData,
+    /// Memory of a caller.
+    pub foreign: MemFlagsData,
 }
 
 /// Where a temporary lives.
 #[derive(Clone, Copy)]
 pub(super) enum Home {
     Register(Variable, Range),
+    /// A small record or array whose parts are always known: its bits, in a register.
+    Packed(Variable),
     /// In the scope's stack slot.
     Memory,
 }
 
-/// One command instance or property: its temporaries, and where control goes when it stops early.
+/// Where a reference lies in the state.
+#[derive(Clone, Copy)]
+pub(super) struct Reference {
+    /// In bytes up to the word that it starts in, or in bits if it may start anywhere.
+    pub value: Value,
+    /// Where in that word it starts, if that is known.
+    pub shift: Option<u32>,
+}
+
+/// One command instance, property or procedure: its temporaries, and where control goes when it stops early.
 pub(super) struct Scope<'a> {
-    pub temps: &'a [(String, Type)],
+    pub locals: Locals<'a>,
+    pub references: Vec<Reference>,
+    /// The procedure, if it is one, and how often it is inside itself, if it counts.
+    pub own: Option<usize>,
+    pub inside: Option<(usize, Value)>,
     pub layout: Layout,
     pub homes: Vec<Home>,
     pub slot: Option<StackSlot>,
@@ -64,16 +85,26 @@ pub(super) struct Emitter<'a, 'f> {
     pub b: FunctionBuilder<'f>,
     pub system: &'a System,
     pub layout: &'a Layout,
+    pub procedures: &'a Procedures,
+    pub imports: Imports,
     pub access: Access,
     pub source: Value,
     /// Where the exclusive scalar lies in the source, and what it holds, where that is known.
     pub turn: Option<(u32, i64)>,
+    /// Set when long loops are to be given up.
+    pub stop: &'static AtomicBool,
     pub scope: Scope<'a>,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
     /// Starts a function whose first parameter is the source state; gives all parameters.
-    pub fn start(mut b: FunctionBuilder<'f>, system: &'a System, layout: &'a Layout) -> (Emitter<'a, 'f>, Vec<Value>) {
+    pub fn start(
+        mut b: FunctionBuilder<'f>,
+        (system, layout): (&'a System, &'a Layout),
+        procedures: &'a Procedures,
+        imports: Imports,
+        stop: &'static AtomicBool,
+    ) -> (Emitter<'a, 'f>, Vec<Value>) {
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
@@ -88,9 +119,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
             out: region(1, "successors"),
             steps: region(2, "steps"),
             temps: region(3, "temporaries"),
+            foreign: region(4, "caller"),
         };
         let scope = Scope::empty(entry);
-        (Emitter { b, system, layout, access, source: params[0], turn: None, scope }, params)
+        let source = params[0];
+        let emitter = Emitter { b, system, layout, procedures, imports, access, source, turn: None, stop, scope };
+        (emitter, params)
     }
 
     pub fn constant(&mut self, value: i64) -> Val {
@@ -110,42 +144,57 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.b.switch_to_block(sound);
     }
 
-    /// Opens a scope with all temporaries zero. Choices are set by the caller.
-    pub fn open_scope(&mut self, temps: &'a [(String, Type)], fault: Block, discard: Block) {
-        let layout = Layout::of_temps(temps);
-        let mut homes = Vec::with_capacity(temps.len());
-        let mut in_memory = false;
-        for (_, ty) in temps {
-            homes.push(match ty.as_scalar() {
-                Some(scalar) => self.register(&scalar),
-                None => {
-                    in_memory = true;
-                    Home::Memory
-                }
-            });
-        }
+    /// Opens a scope with all temporaries zero, for this code. Choices are set by the caller.
+    pub fn open_scope(&mut self, frame: Frame<'a>, fault: Block, discard: Block) {
+        let locals = frame.locals;
+        let layout = Layout::of_temps(locals.temps);
+        let moving = frame.moving();
+        let homes: Vec<Home> =
+            locals.temps.iter().zip(moving).map(|((_, ty), moving)| self.home_for(ty, moving)).collect();
+        let in_memory = homes.iter().any(|home| matches!(home, Home::Memory));
         let slot = in_memory.then(|| {
             let bytes = layout.words() as u32 * 4;
             self.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4))
         });
-        self.scope = Scope { temps, layout, homes, slot, ..Scope::empty(fault) };
+        self.scope = Scope { locals, layout, homes, slot, ..Scope::empty(fault) };
         self.scope.discard = discard;
         self.zero_memory_temps();
     }
 
-    fn register(&mut self, scalar: &Scalar) -> Home {
+    /// Makes all temporaries zero again but those that hold choices, for another instance.
+    pub fn clear_temps(&mut self, choices: &[Choice]) {
+        for temp in 0..self.scope.homes.len() {
+            if let Home::Register(variable, _) | Home::Packed(variable) = self.scope.homes[temp]
+                && choices.iter().all(|choice| choice.temp.index() != temp)
+            {
+                let zero = self.constant(0);
+                self.b.def_var(variable, zero.value);
+            }
+        }
+        self.zero_memory_temps();
+    }
+
+    fn home_for(&mut self, ty: &Type, moving: Moving) -> Home {
+        if ty.as_scalar().is_none() && (moving.indexed || size_bits(ty) > 32) {
+            return Home::Memory;
+        }
         let variable = self.b.declare_var(types::I64);
         let zero = self.constant(0);
         self.b.def_var(variable, zero.value);
-        Home::Register(variable, Range::of_temp(scalar))
+        match ty.as_scalar() {
+            // What is copied was not checked.
+            Some(scalar) if moving.copied => Home::Register(variable, Range::of_field(&scalar)),
+            Some(scalar) => Home::Register(variable, Range::of_temp(&scalar)),
+            None => Home::Packed(variable),
+        }
     }
 
     fn zero_memory_temps(&mut self) {
         let Some(slot) = self.scope.slot else { return };
         let base = self.b.ins().stack_addr(types::I64, slot, 0);
-        for temp in 0..self.scope.temps.len() {
+        for temp in 0..self.scope.locals.temps.len() {
             if let Home::Memory = self.scope.homes[temp] {
-                let address = self.scope.layout.address(temp, &self.scope.temps[temp].1, &[]);
+                let address = self.scope.layout.address(temp, &self.scope.locals.temps[temp].1, &[]);
                 let words = address.bits.div_ceil(32) as usize;
                 self.zero_words((base, self.access.temps), address.bit / 8, words);
             }
@@ -224,6 +273,76 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 }
 
+/// What code does with a temporary.
+#[derive(Clone, Copy, Default)]
+struct Moving {
+    /// A part of it is named by an index that is computed.
+    indexed: bool,
+    /// It may get a value that is not checked against its range.
+    copied: bool,
+}
+
+/// A piece of code with the temporaries that it uses.
+pub(super) struct Frame<'a> {
+    pub locals: Locals<'a>,
+    /// So many temporaries are given by a caller.
+    pub inputs: usize,
+    pub code: [&'a [Stmt]; 2],
+    pub expr: &'a Expr,
+}
+
+impl Frame<'_> {
+    fn moving(&self) -> Vec<Moving> {
+        let mut found = vec![Moving::default(); self.locals.temps.len()];
+        found[..self.inputs].iter_mut().for_each(|moving| moving.copied = true);
+        let mut look = |place: &Place| {
+            if let Root::Temp(temp) = place.root {
+                found[temp.index()].indexed |= is_indexed(&self.locals.temps[temp.index()].1, &place.path);
+            }
+        };
+        self.code.iter().for_each(|stmts| stmt_places(stmts, &mut |_, place| look(place)));
+        expr_places(self.expr, &mut |_, place| look(place));
+        let mut copied = |place: &Place, sorted: bool| {
+            if let Root::Temp(temp) = place.root {
+                found[temp.index()].copied = true;
+                found[temp.index()].indexed |= sorted;
+            }
+        };
+        self.code.iter().for_each(|stmts| each_copied(stmts, &mut copied));
+        found
+    }
+}
+
+/// Is some index of the path not known to be a certain element?
+fn is_indexed(mut ty: &Type, path: &[PathAccess]) -> bool {
+    path.iter().any(|access| {
+        let known = match (ty, access) {
+            (Type::Array { len, .. }, PathAccess::Index(Expr::Const(index))) => (0..*len as i64).contains(index),
+            (_, PathAccess::Index(_)) => false,
+            (_, PathAccess::Field(_)) => true,
+        };
+        ty = ty.step(access);
+        !known
+    })
+}
+
+/// Calls `visit` for every place that gets a copy or is sorted, and says which.
+fn each_copied(stmts: &[Stmt], visit: &mut impl FnMut(&Place, bool)) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::Copy { to, .. } => visit(to, false),
+            Stmt::Sort(place) => visit(place, true),
+            Stmt::Call(call) => call.outputs.iter().for_each(|place| visit(place, false)),
+            Stmt::If { then, otherwise, .. } => {
+                each_copied(then, visit);
+                each_copied(otherwise, visit);
+            }
+            Stmt::Block(body) | Stmt::Loop { body, .. } => each_copied(body, visit),
+            _ => {}
+        }
+    }
+}
+
 /// Distance from the start of a run of words.
 enum Offset {
     Fixed(u32),
@@ -233,7 +352,10 @@ enum Offset {
 impl Scope<'_> {
     fn empty(fault: Block) -> Self {
         Scope {
-            temps: &[],
+            locals: Locals::temps(&[]),
+            references: Vec::new(),
+            own: None,
+            inside: None,
             layout: Layout::of_temps(&[]),
             homes: Vec::new(),
             slot: None,

@@ -26,6 +26,11 @@ impl Known {
         Known { written: vec![false; words], fields: HashMap::new(), words: HashMap::new() }
     }
 
+    /// The state is at hand only as it is being changed.
+    pub fn all_written(words: usize) -> Known {
+        Known { written: vec![true; words], fields: HashMap::new(), words: HashMap::new() }
+    }
+
     /// May any of these bits differ from the source?
     pub fn is_written(&self, bits: Span<u32>) -> bool {
         self.written[words_of(&bits)].contains(&true)

@@ -4,13 +4,16 @@
 //! fault, which mean nothing, may differ. What runs once (initial states, explanations) is left to the
 //! interpreter. Where no code can be made, [`Jit::new`] says why, and the interpreter does the work.
 
+mod call;
 mod command;
 mod compile;
 mod emit;
 mod expr;
+mod filters;
 mod known;
 mod place;
 mod range;
+mod sort;
 mod stmt;
 mod turns;
 
@@ -18,7 +21,8 @@ use plimsoll_ir::System;
 
 use crate::chain::Chain;
 use crate::coverage::Plain;
-use crate::{Conventions, Interp, Model, Step, Successors};
+use crate::{Conventions, GaveUp, Interp, Model, Patience, Step, Successors};
+use call::Procedures;
 use compile::{Compiler, Effort, Expand, Native, Part, Program};
 
 /// Executes a system as machine code.
@@ -28,6 +32,9 @@ pub struct Jit {
     width: usize,
     most_successors: usize,
     chain: Option<Chain>,
+    patience: Patience,
+    /// Are there loops without limit?
+    unlimited: bool,
 }
 
 impl Jit {
@@ -44,13 +51,16 @@ impl Jit {
 
     #[allow(clippy::result_large_err, reason = "as above")]
     fn with_effort(interp: Interp, effort: Effort) -> Result<Jit, (Interp, String)> {
-        match Compiler::new(&interp, effort).and_then(Compiler::compile) {
+        let procedures = Procedures::of(interp.system(), interp.layout());
+        match Compiler::new(&interp, &procedures, effort).and_then(Compiler::compile) {
             Err(why) => Err((interp, why)),
             Ok(native) => Ok(Jit {
                 native,
                 width: interp.width(),
                 most_successors: interp.most_successors(),
                 chain: interp.chain(),
+                patience: interp.patience(),
+                unlimited: interp.system().commands.iter().any(|command| stmt::has_unlimited_loop(&command.body)),
                 interp,
             }),
         }
@@ -86,6 +96,14 @@ impl Jit {
             }
         };
         out.commit(count);
+        let last = out.len() - count..out.len();
+        if self.patience.is_over() {
+            out.give_up(GaveUp::Stopped);
+        } else if self.unlimited && last.clone().any(|entry| out.step(entry).is_fault()) {
+            // The interpreter finds out whether a loop ends that has gone on for long.
+            out.truncate(last.start);
+            self.interp.plain(state, out);
+        }
     }
 }
 
@@ -112,8 +130,16 @@ impl Model for Jit {
         self.most_successors
     }
 
+    fn scratch_bytes(&self) -> usize {
+        self.interp.scratch_bytes()
+    }
+
     fn initial(&self, out: &mut Successors) {
         self.interp.initial(out);
+    }
+
+    fn initial_part(&self, part: u32, out: &mut Successors) -> bool {
+        self.interp.initial_part(part, out)
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
@@ -129,10 +155,11 @@ impl Model for Jit {
 
     fn violated(&self, state: &[u32]) -> Option<u32> {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
-        self.native.properties.iter().find_map(|judge| {
+        let violated = self.native.properties.iter().find_map(|judge| {
             // SAFETY: the code reads no more than the `width` words of the state.
             u32::try_from(unsafe { judge(state.as_ptr()) }).ok()
-        })
+        });
+        violated.filter(|_| !self.patience.is_over())
     }
 
     fn has_properties(&self) -> bool {
@@ -177,7 +204,8 @@ mod tests {
         for seed in 0..150 {
             let system = random_system(seed, Size::LARGE);
             let whole = Jit::new(system.clone()).unwrap();
-            let small = Effort { function: 1 + seed as usize % 80, quick: seed as usize % 2 * 1000, most: usize::MAX };
+            let (function, quick) = (1 + seed as usize % 80, seed as usize % 2 * 1000);
+            let small = Effort { function, quick, most: usize::MAX, large: seed as usize % 3 * 100 };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
             let divided = parts.native.programs.iter().filter_map(|program| match program {
                 Program::Divided(sections) => Some(sections),

@@ -8,22 +8,26 @@ use std::ops::Range as Span;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
-use plimsoll_ir::{Access as PathAccess, Narrow, Place, Root, Scalar, Stride};
+use cranelift_frontend::Variable;
+use plimsoll_ir::{Access as PathAccess, Narrow, Place, Root, Scalar, Stride, TempId};
 
-use super::emit::{Emitter, Home, Val};
+use super::emit::{Emitter, Home, Reference, Val};
 use super::range::Range;
 
 /// A place whose indices have been evaluated and checked.
+#[derive(Clone)]
 pub(super) struct Located {
     root: Root,
     /// First bit, constant indices included.
-    bit: u32,
+    pub bit: u32,
     /// Dynamic indices with their strides in bits.
-    moving: Vec<(Val, u32)>,
-    bits: u32,
+    pub moving: Vec<(Val, u32)>,
+    /// Bytes to where a reference starts.
+    offset: Option<Value>,
+    pub bits: u32,
     /// All bits it may touch, whatever the dynamic indices are.
-    reach: Span<u32>,
-    scalar: Option<Scalar>,
+    pub reach: Span<u32>,
+    pub scalar: Option<Scalar>,
 }
 
 /// The unit of memory that holds a place of at most 32 bits.
@@ -43,15 +47,24 @@ enum Shift {
     Moving(Value),
 }
 
+impl Located {
+    /// Is it always the same bits?
+    fn is_fixed(&self) -> bool {
+        self.moving.is_empty() && self.offset.is_none()
+    }
+}
+
 impl Emitter<'_, '_> {
     pub fn locate(&mut self, place: &Place) -> Located {
         let (system, layout) = (self.system, self.layout);
-        let temps = self.scope.temps;
-        let address = system.resolve(layout, (&self.scope.layout, temps), place);
+        let address = system.resolve(layout, &self.scope.layout, self.scope.locals, place);
         let (bit, bits, scalar) = (address.bit, address.bits, address.ty.as_scalar());
         let strides = address.strides;
         let reach = bit..bit + bits + strides.iter().map(|stride| (stride.len - 1) * stride.bits).sum::<u32>();
-        let mut located = Located { root: place.root, bit, moving: Vec::new(), bits, reach, scalar };
+        let mut located = Located { root: place.root, bit, moving: Vec::new(), offset: None, bits, reach, scalar };
+        if let Root::Reference(reference) = place.root {
+            self.start_at_reference(&mut located, self.scope.references[reference.index()]);
+        }
         let indices = place.path.iter().filter_map(|access| match access {
             PathAccess::Index(index) => Some(index),
             PathAccess::Field(_) => None,
@@ -64,10 +77,53 @@ impl Emitter<'_, '_> {
                 None => located.moving.push((index, stride.bits)),
             }
         }
-        if located.moving.is_empty() {
+        if located.is_fixed() {
             located.reach = located.bit..located.bit + bits;
         }
         located
+    }
+
+    fn start_at_reference(&mut self, located: &mut Located, reference: Reference) {
+        located.reach = 0..self.layout.words() as u32 * 32;
+        match reference.shift {
+            Some(shift) => {
+                located.bit += shift;
+                located.offset = Some(reference.value);
+            }
+            None => located.moving.push((Val { value: reference.value, range: Range::of_bits(31, false) }, 1)),
+        }
+    }
+
+    /// A whole temporary.
+    pub fn whole_temp(&mut self, temp: usize) -> Located {
+        self.locate(&TempId(temp as u32).into())
+    }
+
+    /// Where a part of the state lies: in bytes up to its word if it starts there at `shift`, else in bits.
+    pub fn position(&mut self, located: &Located, shift: Option<u32>) -> Value {
+        let (start, unit) = match shift {
+            Some(_) => (located.bit / 32 * 4, 8),
+            None => (located.bit, 1),
+        };
+        let mut position = self.b.ins().iconst(types::I64, start as i64);
+        for &(index, stride) in &located.moving {
+            let distance = self.scaled(index.value, stride / unit);
+            position = self.b.ins().iadd(position, distance);
+        }
+        match located.offset {
+            Some(offset) => {
+                let offset = self.scaled(offset, 8 / unit);
+                self.b.ins().iadd(position, offset)
+            }
+            None => position,
+        }
+    }
+
+    /// The address of a place of whole words.
+    pub fn address(&mut self, located: &Located) -> Value {
+        let (base, _) = self.read_base(located);
+        let base = self.moved(base, &located.moving);
+        self.b.ins().iadd_imm_s(base, located.bit as i64 / 8)
     }
 
     fn check_index(&mut self, index: Val, stride: Stride) -> Val {
@@ -86,26 +142,52 @@ impl Emitter<'_, '_> {
         self.load_scalar(&located)
     }
 
-    fn load_scalar(&mut self, located: &Located) -> Val {
+    pub fn load_scalar(&mut self, located: &Located) -> Val {
         let scalar = located.scalar.expect("verified: only scalars are read");
         if let Some(Home::Register(variable, range)) = self.home(located) {
             return Val { value: self.b.use_var(variable), range };
         }
-        if located.moving.is_empty()
+        if let Some((variable, shift)) = self.packed(located) {
+            let bits = self.b.use_var(variable);
+            let value = self.extract(bits, shift, located.bits, 32, scalar.is_signed());
+            return Val { value, range: Range::of_field(&scalar) };
+        }
+        if located.is_fixed()
             && let Some(value) = self.known_field(located, &scalar)
         {
             return value;
         }
-        let base = self.read_base(located.root, located.reach.clone());
+        let base = self.read_base(located);
         let spot = self.spot(located, base);
         let value = self.load_bits(&spot, located.bits, scalar.is_signed());
         Val { value, range: Range::of_field(&scalar) }
     }
 
+    /// The bits of a place of at most 32 bits that is no scalar.
+    pub fn load_raw(&mut self, located: &Located) -> Value {
+        if let Some((variable, shift)) = self.packed(located) {
+            let bits = self.b.use_var(variable);
+            return self.extract(bits, shift, located.bits, 32, false);
+        }
+        let base = self.read_base(located);
+        let spot = self.spot(located, base);
+        self.load_bits(&spot, located.bits, false)
+    }
+
+    /// The register that holds the bits of a temporary, and where in it the place starts.
+    fn packed(&self, located: &Located) -> Option<(Variable, u32)> {
+        match (located.root, self.home(located)?) {
+            (Root::Temp(temp), Home::Packed(variable)) => {
+                Some((variable, located.bit - self.scope.layout.root_bit(temp.index())))
+            }
+            _ => None,
+        }
+    }
+
     fn home(&self, located: &Located) -> Option<Home> {
         match located.root {
             Root::Temp(temp) => Some(self.scope.homes[temp.index()]),
-            Root::Var(_) => None,
+            Root::Var(_) | Root::Reference(_) => None,
         }
     }
 
@@ -126,22 +208,29 @@ impl Emitter<'_, '_> {
     }
 
     /// The memory to read a place from: the source as long as the successor cannot differ.
-    fn read_base(&mut self, root: Root, reach: Span<u32>) -> (Value, MemFlagsData) {
-        match (root, &self.scope.body) {
-            (Root::Var(_), Some(body)) if body.known.is_written(reach) => (body.out, self.access.out),
-            (Root::Var(_), _) => (self.source, self.access.source),
+    pub fn read_base(&mut self, located: &Located) -> (Value, MemFlagsData) {
+        match (located.root, &self.scope.body) {
+            (Root::Reference(_), _) => self.write_base(located),
+            (Root::Var(_), _) => self.state_base(located.reach.clone()),
             (Root::Temp(_), _) => self.temp_base(),
         }
     }
 
-    fn write_base(&mut self, located: &Located) -> (Value, MemFlagsData) {
-        match located.root {
-            Root::Var(_) => {
-                let body = self.scope.body.as_ref().expect("verified: only bodies write to the state");
-                (body.out, self.access.out)
-            }
-            Root::Temp(_) => self.temp_base(),
+    fn state_base(&self, reach: Span<u32>) -> (Value, MemFlagsData) {
+        match &self.scope.body {
+            Some(body) if body.known.is_written(reach) => (body.out, self.access.out),
+            _ => (self.source, self.access.source),
         }
+    }
+
+    pub fn write_base(&mut self, located: &Located) -> (Value, MemFlagsData) {
+        if let Root::Temp(_) = located.root {
+            return self.temp_base();
+        }
+        let body = self.scope.body.as_ref().expect("verified: only bodies write to the state");
+        let out = body.out;
+        let base = located.offset.map_or(out, |offset| self.b.ins().iadd(out, offset));
+        (base, self.access.out)
     }
 
     fn temp_base(&mut self) -> (Value, MemFlagsData) {
@@ -178,13 +267,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Stores a value that is known to fit.
-    fn store_scalar(&mut self, located: &Located, value: Val) {
+    pub fn store_scalar(&mut self, located: &Located, value: Val) {
         if let Some(Home::Register(variable, _)) = self.home(located) {
             self.b.def_var(variable, value.value);
             return;
         }
         self.store_raw(located, value);
-        if located.moving.is_empty()
+        if located.is_fixed()
             && let (Root::Var(_), Some(body)) = (located.root, &mut self.scope.body)
         {
             body.known.learn_field(located.bit, value);
@@ -192,8 +281,13 @@ impl Emitter<'_, '_> {
     }
 
     /// Stores the low bits of a value into a place of at most 32 bits.
-    fn store_raw(&mut self, located: &Located, value: Val) {
-        if let (Root::Var(_), true) = (located.root, located.moving.is_empty()) {
+    pub fn store_raw(&mut self, located: &Located, value: Val) {
+        if let Some((variable, shift)) = self.packed(located) {
+            let old = self.b.use_var(variable);
+            let new = self.insert_bits(old, shift, located.bits, value);
+            return self.b.def_var(variable, new);
+        }
+        if let (Root::Var(_), true) = (located.root, located.is_fixed()) {
             return self.store_fixed(located, value);
         }
         let base = self.write_base(located);
@@ -202,8 +296,8 @@ impl Emitter<'_, '_> {
         self.forget(located);
     }
 
-    fn forget(&mut self, located: &Located) {
-        if let (Root::Var(_), Some(body)) = (located.root, &mut self.scope.body) {
+    pub fn forget(&mut self, located: &Located) {
+        if let (Root::Var(_) | Root::Reference(_), Some(body)) = (located.root, &mut self.scope.body) {
             body.known.forget(located.reach.clone());
         }
     }
@@ -221,7 +315,7 @@ impl Emitter<'_, '_> {
         let old = match body.known.word(word) {
             Some(old) => old,
             None => {
-                let (base, flags) = self.read_base(located.root, word * 32..word * 32 + 32);
+                let (base, flags) = self.state_base(word * 32..word * 32 + 32);
                 self.b.ins().uload32(flags, base, word as i32 * 4)
             }
         };
@@ -240,12 +334,10 @@ impl Emitter<'_, '_> {
             let value = self.load_scalar(&from);
             self.store_scalar(&to, value);
         } else if from.bits <= 32 {
-            let base = self.read_base(from.root, from.reach.clone());
-            let spot = self.spot(&from, base);
-            let value = self.load_bits(&spot, from.bits, false);
+            let value = self.load_raw(&from);
             self.store_raw(&to, Val { value, range: Range::of_bits(from.bits, false) });
         } else {
-            let (source, source_flags) = self.read_base(from.root, from.reach.clone());
+            let (source, source_flags) = self.read_base(&from);
             let (target, target_flags) = self.write_base(&to);
             let source = self.moved(source, &from.moving);
             let target = self.moved(target, &to.moving);
@@ -272,7 +364,7 @@ impl Emitter<'_, '_> {
     }
 
     /// `base` moved by dynamic indices whose strides are whole bytes.
-    fn moved(&mut self, mut base: Value, moving: &[(Val, u32)]) -> Value {
+    pub fn moved(&mut self, mut base: Value, moving: &[(Val, u32)]) -> Value {
         for &(index, stride) in moving {
             let offset = self.scaled(index.value, stride / 8);
             base = self.b.ins().iadd(base, offset);
@@ -394,7 +486,7 @@ impl Emitter<'_, '_> {
     }
 
     /// `bits` bits at `shift` of a zero-extended value of `width` bits.
-    fn extract(&mut self, value: Value, shift: u32, bits: u32, width: u32, signed: bool) -> Value {
+    pub fn extract(&mut self, value: Value, shift: u32, bits: u32, width: u32, signed: bool) -> Value {
         if signed {
             let top = self.b.ins().ishl_imm_u(value, (64 - shift - bits) as i64);
             return self.b.ins().sshr_imm_u(top, (64 - bits) as i64);

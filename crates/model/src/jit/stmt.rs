@@ -1,12 +1,24 @@
 //! Statements. What is known about the successor follows the control flow.
 
+use std::collections::BTreeSet;
+
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, types};
-use plimsoll_ir::{Expr, Place, Root, Stmt};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, types};
+use cranelift_frontend::Switch;
+use plimsoll_ir::walk::stmt_calls;
+use plimsoll_ir::{BinOp, Expr, Place, Root, Stmt, TempId, UNLIMITED, VarId};
+use std::sync::atomic::AtomicBool;
 
 use super::emit::Emitter;
 use super::known::Known;
 use crate::Step;
+
+/// So many comparisons with the same value become a table.
+const FEWEST_CASES: usize = 4;
+/// Where a loop has no limit, the interpreter takes over after this many rounds, to find out whether it ever ends.
+const MOST_ROUNDS: u32 = 1 << 31;
+/// Loops of so few rounds are not asked in each of them whether to give up; some loop around them is.
+const UNWATCHED_ROUNDS: u32 = 16;
 
 /// A block or loop that can be left.
 pub(super) struct Exit {
@@ -19,11 +31,45 @@ pub(super) struct Exit {
 
 impl Emitter<'_, '_> {
     /// Generates statements in order. Does control reach their end? If not, the block has ended.
-    pub fn run(&mut self, stmts: &[Stmt]) -> bool {
-        stmts.iter().all(|stmt| self.step(stmt))
+    pub fn run(&mut self, mut stmts: &[Stmt]) -> bool {
+        while let [stmt, rest @ ..] = stmts {
+            if let Some((temp, cases)) = cases(stmts) {
+                self.switch(temp, &cases);
+                stmts = &stmts[cases.len()..];
+            } else if self.step(stmt) {
+                stmts = rest;
+            } else {
+                return false;
+            }
+        }
+        true
     }
 
-    fn step(&mut self, stmt: &Stmt) -> bool {
+    /// Jumps to the case that a temporary asks for; goes on here if there is none. No case ends at its end.
+    fn switch(&mut self, temp: TempId, cases: &[Case]) {
+        let value = self.read(&temp.into());
+        let (mut table, mut blocks, mut seen) = (Switch::new(), Vec::new(), BTreeSet::new());
+        for (values, body) in cases {
+            let block = self.fresh();
+            for &value in values.iter().filter(|&&value| seen.insert(value)) {
+                table.set_entry(value as u64 as u128, block);
+            }
+            blocks.push((block, body));
+        }
+        let otherwise = self.fresh();
+        table.emit(&mut self.b, value.value, otherwise);
+        let before = self.known();
+        for (block, body) in blocks {
+            self.b.switch_to_block(block);
+            self.set_known(before.clone());
+            let goes_on = self.run(body);
+            debug_assert!(!goes_on, "a case leaves");
+        }
+        self.set_known(before);
+        self.b.switch_to_block(otherwise);
+    }
+
+    pub fn step(&mut self, stmt: &Stmt) -> bool {
         match stmt {
             Stmt::Assign { to, value, narrow } => {
                 let value = self.eval(value);
@@ -38,6 +84,10 @@ impl Emitter<'_, '_> {
                 self.reset(place);
                 true
             }
+            Stmt::Sort(place) => {
+                self.sort(place);
+                true
+            }
             Stmt::If { condition, then, otherwise } => self.branches(condition, then, otherwise),
             Stmt::Block(body) => self.block(body),
             Stmt::Loop { limit, body } => self.repeat(*limit, body),
@@ -47,6 +97,10 @@ impl Emitter<'_, '_> {
             }
             Stmt::Assert { condition, .. } => {
                 self.assert(condition);
+                true
+            }
+            Stmt::Call(call) => {
+                self.call(call);
                 true
             }
             Stmt::Fault(_) => {
@@ -100,10 +154,14 @@ impl Emitter<'_, '_> {
         let zero = self.b.ins().iconst(types::I64, 0);
         self.b.ins().jump(head, &[zero.into()]);
         self.b.switch_to_block(head);
+        let limit = if limit == UNLIMITED { MOST_ROUNDS } else { limit };
         let allowed = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, count, limit as i64);
         self.scope.faults = true;
         self.b.ins().brif(allowed, round, &[], self.scope.fault, &[]);
         self.b.switch_to_block(round);
+        if limit > UNWATCHED_ROUNDS {
+            self.fault_if_stopped();
+        }
         self.set_known(at_head);
         self.scope.exits.push(Exit { after, left: false, known: None });
         if self.run(body) {
@@ -111,6 +169,16 @@ impl Emitter<'_, '_> {
             self.b.ins().jump(head, &[next.into()]);
         }
         self.end_exit()
+    }
+
+    /// Looks at whether to give up; who called the code will look too, and take no fault for one of the model.
+    fn fault_if_stopped(&mut self) {
+        let address = self.b.ins().iconst(types::I64, self.stop as *const AtomicBool as i64);
+        // Atomic, so that it is looked at again in every round.
+        let stopped = self.b.ins().atomic_load(types::I8, MemFlagsData::new().with_notrap(), address);
+        let go_on = self.fresh();
+        self.b.ins().brif(stopped, self.scope.fault, &[], go_on, &[]);
+        self.b.switch_to_block(go_on);
     }
 
     fn leave(&mut self, depth: u32) {
@@ -156,12 +224,59 @@ impl Emitter<'_, '_> {
     /// Forgets what the statements may write, wherever it lies in its variable.
     fn forget_written(&mut self, stmts: &[Stmt]) {
         let Some(body) = &mut self.scope.body else { return };
-        each_written(stmts, &mut |place| {
-            if let Root::Var(var) = place.root {
-                let address = self.layout.address(var.index(), &self.system.vars[var.index()].ty, &[]);
-                body.known.forget(address.bit..address.bit + address.bits);
-            }
+        let (system, layout, procedures) = (self.system, self.layout, self.procedures);
+        let of_var = |var: VarId| {
+            let address = layout.address(var.index(), &system.vars[var.index()].ty, &[]);
+            address.bit..address.bit + address.bits
+        };
+        each_written(stmts, &mut |place| match place.root {
+            Root::Var(var) => body.known.forget(of_var(var)),
+            Root::Reference(_) => body.known.forget(0..layout.words() as u32 * 32),
+            Root::Temp(_) => {}
         });
+        stmt_calls(stmts, &mut |call| {
+            let written = procedures.summaries[call.procedure.index()].writes.iter();
+            written.for_each(|&var| body.known.forget(of_var(var)));
+        });
+    }
+}
+
+/// The values of a case, and what is done there.
+type Case<'s> = (Vec<i64>, &'s [Stmt]);
+
+/// The statements at the front that each ask for values of the same temporary, and leave where they find one.
+fn cases(stmts: &[Stmt]) -> Option<(TempId, Vec<Case<'_>>)> {
+    let mut asked = None;
+    let mut found = Vec::new();
+    for stmt in stmts {
+        let Stmt::If { condition, then, otherwise } = stmt else { break };
+        let leaves = matches!(then.last(), Some(Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard));
+        let mut values = Vec::new();
+        let temp = values_asked(condition, &mut values);
+        if !leaves || !otherwise.is_empty() || temp.is_none() || asked.is_some() && asked != temp {
+            break;
+        }
+        asked = temp;
+        found.push((values, then.as_slice()));
+    }
+    asked.filter(|_| found.len() >= FEWEST_CASES).map(|temp| (temp, found))
+}
+
+/// The temporary that a condition compares with constants, and those.
+fn values_asked(condition: &Expr, values: &mut Vec<i64>) -> Option<TempId> {
+    match condition {
+        Expr::Binary(BinOp::Eq, left, right) => match (&**left, &**right) {
+            (Expr::Read(Place { root: Root::Temp(temp), path }), Expr::Const(value)) if path.is_empty() => {
+                values.push(*value);
+                Some(*temp)
+            }
+            _ => None,
+        },
+        Expr::Binary(BinOp::Or, left, right) => {
+            let temp = values_asked(left, values)?;
+            values_asked(right, values).filter(|&other| other == temp)
+        }
+        _ => None,
     }
 }
 
@@ -169,27 +284,28 @@ fn meet(one: Option<Known>, other: Option<Known>) -> Option<Known> {
     Some(one?.meet(&other?))
 }
 
-/// Calls `visit` for every place that the statements may write to.
+/// Calls `visit` for every place that the statements name and may write to.
 pub(super) fn each_written<'s>(stmts: &'s [Stmt], visit: &mut impl FnMut(&'s Place)) {
     for stmt in stmts {
         match stmt {
-            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) => visit(to),
+            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) | Stmt::Sort(to) => visit(to),
             Stmt::If { then, otherwise, .. } => {
                 each_written(then, visit);
                 each_written(otherwise, visit);
             }
             Stmt::Block(body) | Stmt::Loop { body, .. } => each_written(body, visit),
+            Stmt::Call(call) => call.references.iter().chain(&call.outputs).for_each(&mut *visit),
             Stmt::Break(_) | Stmt::Assert { .. } | Stmt::Fault(_) | Stmt::Discard => {}
         }
     }
 }
 
-/// Is there an assertion anywhere?
-pub(super) fn has_assertion(stmts: &[Stmt]) -> bool {
+/// Is there a loop without limit anywhere?
+pub(super) fn has_unlimited_loop(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match stmt {
-        Stmt::Assert { .. } => true,
-        Stmt::If { then, otherwise, .. } => has_assertion(then) || has_assertion(otherwise),
-        Stmt::Block(body) | Stmt::Loop { body, .. } => has_assertion(body),
+        Stmt::Loop { limit, body } => *limit == UNLIMITED || has_unlimited_loop(body),
+        Stmt::If { then, otherwise, .. } => has_unlimited_loop(then) || has_unlimited_loop(otherwise),
+        Stmt::Block(body) => has_unlimited_loop(body),
         _ => false,
     })
 }

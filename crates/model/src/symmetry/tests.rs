@@ -250,3 +250,17 @@ fn a_symmetry_that_does_not_fit_is_refused() {
     symmetry.vars.pop();
     assert!(Symmetric::new(Interp::new(system.clone()), &system, &symmetry, Precision::Exact).is_none());
 }
+
+#[test]
+fn what_renaming_does_not_change_is_passed_on() {
+    let (mut system, symmetry) = variables();
+    let mut command = Command::new("send");
+    command.kind = plimsoll_ir::Kind::Send;
+    system.commands.push(command);
+    let orbits = Symmetric::new(Interp::new(system.clone()), &system, &symmetry, Precision::Exact).unwrap();
+    assert_eq!((orbits.kind(Step(0)), orbits.has_properties()), (3, true));
+    let native = crate::Jit::new(system.clone()).unwrap();
+    assert!(!native.has_properties());
+    let orbits = Symmetric::new(native, &system, &symmetry, Precision::Exact).unwrap();
+    assert!(!orbits.has_properties(), "nobody needs to ask");
+}

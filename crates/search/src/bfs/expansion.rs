@@ -1,7 +1,7 @@
 //! A block of states and their successors, on its way through a wave: expanded, entered shard by shard, numbered.
 
 use crate::trace::{is_deadlock, keep_sound_starts};
-use plimsoll_model::{Conventions, Model, Step, Successors};
+use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
 use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, SharedCoder};
 
 pub(super) struct Expansion {
@@ -53,6 +53,18 @@ pub(super) enum Done {
     Full,
     /// It was not expanded, for the search must end.
     Cut,
+    /// The model could not expand it.
+    GaveUp(GaveUp),
+}
+
+/// One part of the initial states.
+pub(super) struct Starts {
+    /// Their numbers.
+    pub positions: Vec<u32>,
+    /// Starts that went wrong.
+    pub wrong: Vec<(u32, Step)>,
+    /// The number of the next one, if there is another part.
+    pub next: Option<u32>,
 }
 
 impl Expansion {
@@ -81,15 +93,18 @@ impl Expansion {
         self.parents.len() / self.out.width()
     }
 
-    /// Lets the model write the initial states; returns their positions, and those of starts that went wrong.
-    pub fn start<M: Model + ?Sized>(&mut self, model: &M, needs: Needs) -> (Vec<u32>, Vec<(u32, Step)>) {
-        model.initial(&mut self.out);
-        let steps = self.out.iter().enumerate().map(|(position, (_, step))| (position as u32, step));
+    /// Lets the model write one part of the initial states, which go on from number `first`.
+    pub fn start<M: Model + ?Sized>(&mut self, model: &M, needs: Needs, part: u32, first: u32) -> Starts {
+        self.out.clear();
+        let more = model.initial_part(part, &mut self.out);
+        let steps = self.out.iter().enumerate().map(|(position, (_, step))| (first + position as u32, step));
         let wrong = steps.filter(|(_, step)| !step.is_plain()).collect();
-        let positions = keep_sound_starts(&mut self.out);
+        let next = more.then_some(first + self.out.len() as u32);
+        let positions = keep_sound_starts(&mut self.out, first);
+        self.firsts.clear();
         self.firsts.extend([0, self.out.len() as u32]);
         self.note_kinds(model, needs);
-        (positions, wrong)
+        Starts { positions, wrong, next }
     }
 
     /// Lets the model write all successors of the states.
@@ -100,6 +115,9 @@ impl Expansion {
         deadlocks.clear();
         model.successors_of_all(parents, out, firsts);
         firsts.push(out.len() as u32);
+        if out.gave_up().is_some() {
+            return;
+        }
         for (index, bounds) in firsts.windows(2).enumerate() {
             if bounds[0] == bounds[1] || conventions.stuttering_is_deadlock {
                 let state = &parents[index * out.width()..][..out.width()];
@@ -145,6 +163,10 @@ impl Expansion {
 
     /// Computes the keys of the successors.
     pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+        if let Some(why) = self.out.gave_up() {
+            self.done = Done::GaveUp(why);
+            return;
+        }
         let mut entry = std::mem::take(&mut self.entry);
         let encoded = coder.encode(self.block(), &mut entry, needs, keys);
         self.entry = entry;

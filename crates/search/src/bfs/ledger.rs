@@ -84,7 +84,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         if self.control.limits.depth.is_some_and(|limit| level >= limit) {
             return Err(End::DepthLimit);
         }
-        Ok(())
+        self.control.room.keep(level + 1).map_err(End::Out)
     }
 
     /// Successors of a state, on average; before any is expanded, the most that there can be.

@@ -89,18 +89,17 @@ fn first_from(words: &[u64], bit: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_ir::random::Draw;
     use std::collections::BTreeSet;
 
     #[test]
     fn the_next_member_is_that_of_a_sorted_set() {
-        let mut random = 88172645463325252u64;
+        let mut draw = Draw::new(0);
         for (count, often) in [(1, 2), (64, 3), (65, 40), (4096, 2), (20_000, 3), (300_000, 3)] {
             let (mut members, mut twin) = (Members::new(&Grant::unlimited()), BTreeSet::new());
             assert!(members.grow(count / 2 + 1) && members.grow(count));
             for _ in 0..4_000 {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
+                let random = draw.bits();
                 let (slot, from) = ((random >> 20) as u32 % count as u32, (random >> 40) as u32 % count as u32);
                 // About as many are taken out as put in, so that the set stays sparse where it is large.
                 if random.is_multiple_of(often) && !twin.contains(&slot) {

@@ -4,7 +4,7 @@
 //! `LRU MRU LFU MFU` are the rules of Mateescu and Wijs (TACAS 2009), `O I OI SC` those of Pelánek et al. (2008), `kind`
 //! the type-oriented rule of Godefroid et al. (1992), `RND` everybody's. `SC` needs no pass over the cache when its
 //! k doubles: a depth d has d mod k = k-1 for k = 2, 4, … 2^j exactly if its lowest j bits are ones, so the
-//! number of trailing ones is the cost and k is implied by the lowest cost held. From a `KEEP` nobody leaves.
+//! number of trailing ones is the cost and k is implied by the lowest cost held.
 
 use super::Note;
 use super::clock::Moment;
@@ -24,11 +24,10 @@ pub enum Rule {
     OutDegreeAndVisits,
     Stratified,
     Kind,
-    Keep,
 }
 
 /// Rules, their names, and who leaves first.
-const NAMES: [(Rule, &str, &str); 11] = [
+const NAMES: [(Rule, &str, &str); 10] = [
     (Rule::LeastRecent, "LRU", "what was not met for the longest time"),
     (Rule::MostRecent, "MRU", "what was met last"),
     (Rule::LeastFrequent, "LFU", "what was met least often"),
@@ -39,14 +38,13 @@ const NAMES: [(Rule, &str, &str); 11] = [
     (Rule::OutDegreeAndVisits, "OI", "the smallest sum of successors and visits"),
     (Rule::Stratified, "SC", "depths d with d mod k other than k-1; k doubles when none is left"),
     (Rule::Kind, "kind", "what the most trivial kind of step led to"),
-    (Rule::Keep, "KEEP", "nobody; what comes when it is full goes to the next cache"),
 ];
 
 /// Where successors count, what waits to be expanded has at least this cost, and leaves last.
 const WAITING: u8 = 128;
 
 impl Rule {
-    pub const ALL: [Rule; 11] = [
+    pub const ALL: [Rule; 10] = [
         Rule::LeastRecent,
         Rule::MostRecent,
         Rule::LeastFrequent,
@@ -57,7 +55,6 @@ impl Rule {
         Rule::OutDegreeAndVisits,
         Rule::Stratified,
         Rule::Kind,
-        Rule::Keep,
     ];
 
     pub fn name(self) -> &'static str {
@@ -83,7 +80,6 @@ impl Rule {
             Rule::OutDegree | Rule::OutDegreeAndVisits => WAITING,
             Rule::Stratified => note.depth.trailing_ones() as u8,
             Rule::Kind => note.kind,
-            Rule::Keep => 0,
         }
     }
 
@@ -96,7 +92,7 @@ impl Rule {
             Rule::OutDegreeAndVisits if memory == WAITING - 1 => memory,
             Rule::OutDegreeAndVisits => memory.saturating_add(1),
             Rule::Kind => memory.min(note.kind),
-            Rule::Random | Rule::OutDegree | Rule::Stratified | Rule::Keep => memory,
+            Rule::Random | Rule::OutDegree | Rule::Stratified => memory,
         }
     }
 

@@ -24,7 +24,7 @@ const PINS: usize = 2 * WORD;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     /// Does it have a parent, and are its pins counted?
-    pub covers: bool,
+    pub ancestry: bool,
     /// Bytes that rules remember.
     pub memories: usize,
 }
@@ -32,7 +32,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Where the memories begin.
     const fn memories_at(self) -> usize {
-        if self.covers { 3 * WORD } else { WORD }
+        if self.ancestry { 3 * WORD } else { WORD }
     }
 
     const fn key_at(self) -> usize {
@@ -170,7 +170,7 @@ impl Slots {
         self.free = self.word(slot, NEXT);
         let (form, key_at) = (self.form, self.parts.key_at());
         self.slot(slot)[key_at..].copy_from_slice(form.kept(key));
-        if self.parts.covers {
+        if self.parts.ancestry {
             self.set_word(slot, PARENT, NONE);
             self.set_word(slot, PINS, 0);
         }
@@ -226,22 +226,22 @@ impl Slots {
     }
 
     pub fn parent(&mut self, slot: u32) -> u32 {
-        if self.parts.covers { self.word(slot, PARENT) } else { NONE }
+        if self.parts.ancestry { self.word(slot, PARENT) } else { NONE }
     }
 
     pub fn set_parent(&mut self, slot: u32, parent: u32) {
-        debug_assert!(self.parts.covers);
+        debug_assert!(self.parts.ancestry);
         self.set_word(slot, PARENT, parent);
     }
 
     /// For how many reasons the entry must stay, where they are counted.
     pub fn pins(&mut self, slot: u32) -> u32 {
-        debug_assert!(self.parts.covers);
+        debug_assert!(self.parts.ancestry);
         self.word(slot, PINS)
     }
 
     pub fn set_pins(&mut self, slot: u32, pins: u32) {
-        debug_assert!(self.parts.covers);
+        debug_assert!(self.parts.ancestry);
         self.set_word(slot, PINS, pins);
     }
 }

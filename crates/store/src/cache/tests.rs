@@ -1,9 +1,10 @@
 use super::*;
 use crate::budget::Budget;
+use plimsoll_ir::random::Draw;
 
 /// The cache as one would write it without thinking of time or space.
 struct Twin {
-    spec: Spec,
+    row: Row,
     capacity: usize,
     slots: Vec<Option<Entry>>,
     hands: Vec<usize>,
@@ -26,15 +27,21 @@ struct Entry {
 }
 
 impl Twin {
-    fn new(spec: &Spec, capacity: usize) -> Twin {
-        let hands = vec![0; spec.tiers().len()];
-        Twin { spec: spec.clone(), capacity, slots: vec![None; capacity], hands, insertions: 0 }
+    fn new(row: &Row, capacity: usize) -> Twin {
+        let hands = vec![0; row.tiers().len()];
+        Twin { row: row.clone(), capacity, slots: vec![None; capacity], hands, insertions: 0 }
+    }
+
+    /// Who leaves a tier, if anybody does.
+    fn rule(&self, tier: usize) -> Option<Rule> {
+        self.row.tiers()[tier].replace.rule()
     }
 
     /// The lowest leaves. Counts end where a byte does.
     fn criterion(&self, entry: &Entry) -> i64 {
+        let Some(rule) = self.rule(entry.tier) else { return 0 };
         let age = (self.insertions - entry.time).rem_euclid(256);
-        match self.spec.tiers()[entry.tier].0 {
+        match rule {
             Rule::LeastRecent => -age,
             Rule::MostRecent => age,
             Rule::LeastFrequent | Rule::Visits => entry.meetings.min(255),
@@ -46,7 +53,6 @@ impl Twin {
             },
             Rule::Stratified => (0..32).take_while(|bit| entry.depth >> bit & 1 == 1).count() as i64,
             Rule::Kind => -(entry.kind as i64),
-            Rule::Keep => 0,
             Rule::Random => unreachable!("chance has no twin"),
         }
     }
@@ -68,7 +74,7 @@ impl Twin {
         let slots = (0..self.capacity).map(|step| (self.hands[tier] + step) % self.capacity);
         let members = slots.filter_map(|slot| Some((slot, self.slots[slot].as_ref()?)));
         let looked_at =
-            members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(self.spec.tiers()[tier].0.looks());
+            members.filter(|(_, entry)| entry.pins == 0 && entry.tier == tier).take(self.rule(tier)?.looks());
         let slot = looked_at.min_by_key(|(_, entry)| self.criterion(entry))?.0;
         self.hands[tier] = slot + 1;
         Some(slot)
@@ -88,20 +94,20 @@ impl Twin {
         self.insertions += 1;
         let free = self.slots.iter().position(|slot| slot.is_none()).unwrap();
         let (depth, kind, time) = (note.depth, note.kind, self.insertions);
-        let parent = parent.filter(|_| self.spec.cover);
+        let parent = parent.filter(|_| self.row.holds_ancestors());
         let entry = Entry { key, parent, pins: 1, tier: 0, meetings: 0, successors: None, depth, kind, time };
         self.slots[free] = Some(entry);
         if let Some(parent) = parent {
             self.entry(parent).unwrap().pins += 1;
         }
-        if !pinned && !self.spec.cover {
+        if !pinned && !self.row.holds_ancestors() {
             self.unpin(key);
         }
         "new"
     }
 
     fn forget(&mut self) -> bool {
-        let gives = |&tier: &usize| self.spec.tiers()[tier].0 != Rule::Keep && self.members(tier) > 0;
+        let gives = |&tier: &usize| self.rule(tier).is_some() && self.members(tier) > 0;
         let Some(tier) = (0..self.hands.len()).rev().find(gives) else { return false };
         let slot = self.pop(tier).unwrap();
         let entry = self.slots[slot].take().unwrap();
@@ -119,10 +125,10 @@ impl Twin {
         }
         entry.tier = usize::MAX;
         let mut slot = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|entry| entry.key == key)).unwrap();
-        let rooms = self.spec.rooms(self.capacity);
+        let rooms = self.row.rooms(self.capacity);
         for (tier, room) in rooms.iter().enumerate() {
             let full = tier + 1 < rooms.len() && self.members(tier) >= *room;
-            if full && (*room == 0 || self.spec.tiers()[tier].0 == Rule::Keep) {
+            if full && (*room == 0 || self.rule(tier).is_none()) {
                 continue;
             }
             let leaving = if full { self.pop(tier) } else { None };
@@ -141,13 +147,6 @@ impl Twin {
     }
 }
 
-fn next(random: &mut u64) -> u32 {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    (*random >> 24) as u32
-}
-
 /// Keys of any length, made of numbers.
 #[derive(Clone, Copy)]
 struct Maker(KeyForm);
@@ -164,12 +163,12 @@ impl Maker {
         (0..self.0.bytes).map(|at| scattered[at % 4] ^ (at / 4) as u8).collect()
     }
 
-    fn insert(self, cache: &mut impl Held, number: u32, note: Note, pinned: bool, parent: Place) -> Answer {
+    fn insert(self, cache: &mut impl AnyCache, number: u32, note: Note, pinned: bool, parent: Place) -> Answer {
         let key = self.key(number);
         cache.insert(&key, self.0.hash(&key), note, pinned, parent)
     }
 
-    fn place(self, cache: &mut impl Held, number: u32) -> Option<Place> {
+    fn place(self, cache: &mut impl AnyCache, number: u32) -> Option<Place> {
         let key = self.key(number);
         cache.find(&key, self.0.hash(&key))
     }
@@ -186,19 +185,19 @@ fn place(cache: &mut Cache, key: u32) -> Option<Place> {
 }
 
 /// Random operations on a cache and its twin.
-fn compare(spec: &Spec, maker: Maker, capacity: usize, keys: u32, seed: u64) {
-    let mut cache = Cache::new(spec, maker.0, capacity, &Grant::unlimited()).unwrap();
-    let mut twin = Twin::new(spec, capacity);
-    let mut random = seed * 2 + 1;
+fn compare(row: &Row, maker: Maker, capacity: usize, keys: u32, seed: u64) {
+    let mut cache = Cache::new(row, maker.0, capacity, &Grant::unlimited()).unwrap();
+    let mut twin = Twin::new(row, capacity);
+    let mut draw = Draw::new(seed);
     let mut by_hand: Vec<u32> = Vec::new();
     for step in 0..3_000 {
-        let (key, choice) = (next(&mut random) % keys, next(&mut random) % 10);
+        let (key, choice) = (draw.below(keys as u64) as u32, draw.below(10));
         match choice {
             0..7 => {
-                let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
-                let pinned = choice == 6 && !spec.cover && by_hand.len() < capacity / 2;
+                let note = Note { depth: draw.below(40) as u32, kind: draw.below(5) as u8 };
+                let pinned = choice == 6 && !row.holds_ancestors() && by_hand.len() < capacity / 2;
                 let open = twin.held().find(|entry| entry.pins > 0).map(|entry| entry.key);
-                let parent = open.filter(|_| spec.cover);
+                let parent = open.filter(|_| row.holds_ancestors());
                 let parent_place = parent.map_or(Place::NOWHERE, |key| maker.place(&mut cache, key).unwrap());
                 let answer = maker.insert(&mut cache, key, note, pinned, parent_place);
                 let expected = twin.insert(key, note, pinned, parent);
@@ -207,21 +206,21 @@ fn compare(spec: &Spec, maker: Maker, capacity: usize, keys: u32, seed: u64) {
                     Answer::Known => "known",
                     Answer::Full => "full",
                 };
-                assert_eq!(name, expected, "{spec} of {capacity}, step {step}");
+                assert_eq!(name, expected, "{row} of {capacity}, step {step}");
                 if name == "new" && pinned {
                     by_hand.push(key);
                 }
-                if name == "new" && spec.cover && twin.held().count() > capacity / 2 {
-                    close(&mut cache, maker, &mut twin, &mut random);
+                if name == "new" && row.holds_ancestors() && twin.held().count() > capacity / 2 {
+                    close(&mut cache, maker, &mut twin, &mut draw);
                 }
             }
             7 | 8 if !by_hand.is_empty() => {
-                let key = by_hand.swap_remove(next(&mut random) as usize % by_hand.len());
+                let key = by_hand.swap_remove(draw.below(by_hand.len() as u64) as usize);
                 let at = maker.place(&mut cache, key).unwrap();
                 cache.unpin(at);
                 twin.unpin(key);
             }
-            9 if spec.cover => close(&mut cache, maker, &mut twin, &mut random),
+            9 if row.holds_ancestors() => close(&mut cache, maker, &mut twin, &mut draw),
             9 if twin.entry(key).is_some() => {
                 let at = maker.place(&mut cache, key).unwrap();
                 cache.expanded(at, key as usize % 6);
@@ -231,21 +230,20 @@ fn compare(spec: &Spec, maker: Maker, capacity: usize, keys: u32, seed: u64) {
         }
         let health = cache.health();
         assert_eq!(health.held, twin.held().count() as u64);
-        assert_eq!(health.pinned, twin.held().filter(|entry| entry.pins > 0).count() as u64, "{spec} of {capacity}");
+        assert_eq!(health.pinned, twin.held().filter(|entry| entry.pins > 0).count() as u64, "{row} of {capacity}");
     }
     for key in 0..keys {
-        assert_eq!(maker.place(&mut cache, key).is_some(), twin.entry(key).is_some(), "{spec}: key {key}");
+        assert_eq!(maker.place(&mut cache, key).is_some(), twin.entry(key).is_some(), "{row}: key {key}");
     }
-    let keeps_all = spec.tiers() == [(Rule::Keep, 100.0)];
-    assert_eq!(cache.health().forgotten > 0, !keeps_all, "{spec} of {capacity}");
+    assert_eq!(cache.health().forgotten > 0, row.forgets(), "{row} of {capacity}");
 }
 
 /// Expands some open state of a `cover` cache.
-fn close(cache: &mut Cache, maker: Maker, twin: &mut Twin, random: &mut u64) {
+fn close(cache: &mut Cache, maker: Maker, twin: &mut Twin, draw: &mut Draw) {
     let children = |key: u32| twin.held().filter(|entry| entry.parent == Some(key)).count();
     let is_open = |entry: &&Entry| entry.pins as usize == children(entry.key) + 1;
     let open: Vec<u32> = twin.held().filter(is_open).map(|entry| entry.key).collect();
-    if let Some(&key) = open.get(next(random) as usize % open.len().max(1)) {
+    if let Some(&key) = open.get(draw.below(open.len().max(1) as u64) as usize) {
         let at = maker.place(cache, key).unwrap();
         cache.expanded(at, key as usize % 6);
         twin.expanded(key, key % 6);
@@ -258,8 +256,8 @@ fn every_rule_agrees_with_its_twin() {
     for rule in Rule::ALL.into_iter().filter(|rule| *rule != Rule::Random) {
         for (capacity, keys) in [(2, 9), (7, 20), (60, 100), (100, 1000)] {
             for seed in 1..4 {
-                compare(&Spec::single(rule), MAKER, capacity, keys, seed);
-                compare(&Spec::cover(rule), MAKER, capacity, keys, seed);
+                compare(&Row::single(rule), MAKER, capacity, keys, seed);
+                compare(&Row::cover(rule), MAKER, capacity, keys, seed);
             }
         }
     }
@@ -267,21 +265,28 @@ fn every_rule_agrees_with_its_twin() {
 
 #[test]
 fn chains_agree_with_their_twin() {
-    let chains =
-        ["MFU:25%,LRU:75%", "LRU,LFU,SC", "O:10%,I:10%,kind:80%", "MRU:1%,LRU:99%", "KEEP:50%,SC:50%", "SC,KEEP,LRU"];
+    let chains = [
+        "KEEP",
+        "MFU:25%,LRU:75%",
+        "LRU,LFU,SC",
+        "O:10%,I:10%,kind:80%",
+        "MRU:1%,LRU:99%",
+        "KEEP:50%,SC:50%",
+        "SC,KEEP,LRU",
+    ];
     for text in chains.into_iter().chain(["LRU:40%,KEEP:60%"]) {
         for (capacity, keys) in [(3, 9), (20, 60), (90, 150)] {
-            compare(&text.parse().unwrap(), MAKER, capacity, keys, 5);
+            compare(&Row::chain(text).unwrap(), MAKER, capacity, keys, 5);
         }
     }
 }
 
 #[test]
 fn keys_of_every_length_agree_with_their_twin() {
-    let cover = Spec::cover(Rule::LeastRecent);
+    let cover = Row::cover(Rule::LeastRecent);
     for bytes in 1..=40 {
         for hashed in [Hashed::Leading, Hashed::Whole] {
-            compare(&"LRU:50%,SC:50%".parse().unwrap(), Maker::new(bytes, hashed), 70, 250, bytes as u64);
+            compare(&Row::chain("LRU:50%,SC:50%").unwrap(), Maker::new(bytes, hashed), 70, 250, bytes as u64);
             compare(&cover, Maker::new(bytes, hashed), 70, 250, bytes as u64);
         }
     }
@@ -290,16 +295,16 @@ fn keys_of_every_length_agree_with_their_twin() {
 /// A single set of sixteen ways is what a hand that looks at sixteen sees.
 #[test]
 fn a_set_agrees_with_the_same_twin() {
-    for rule in Rule::ALL.into_iter().filter(|rule| ![Rule::Random, Rule::Keep].contains(rule)) {
+    for rule in Rule::ALL.into_iter().filter(|rule| *rule != Rule::Random) {
         for (bytes, hashed) in (1..=40).flat_map(|bytes| [Hashed::Leading, Hashed::Whole].map(|hashed| (bytes, hashed)))
         {
             let (maker, capacity) = (Maker::new(bytes, hashed), 1 + bytes % 16);
             let mut ways = Ways::new(rule, maker.0, capacity, &Grant::unlimited()).unwrap();
-            let mut twin = Twin::new(&Spec::single(rule), capacity);
-            let mut random = bytes as u64;
+            let mut twin = Twin::new(&Row::single(rule), capacity);
+            let mut draw = Draw::new(bytes as u64);
             for step in 0..1_000 {
-                let key = next(&mut random) % 30;
-                let note = Note { depth: next(&mut random) % 40, kind: (next(&mut random) % 5) as u8 };
+                let key = draw.below(30) as u32;
+                let note = Note { depth: draw.below(40) as u32, kind: draw.below(5) as u8 };
                 let answer = maker.insert(&mut ways, key, note, false, Place::NOWHERE);
                 let expected = twin.insert(key, note, false, None) == "new";
                 assert_eq!(matches!(answer, Answer::New(_)), expected, "{rule} of {capacity}, step {step}");
@@ -318,17 +323,17 @@ fn a_set_agrees_with_the_same_twin() {
 #[test]
 fn a_part_holds_what_it_has_room_for() {
     let form = KeyForm { bytes: 5, hashed: Hashed::Leading, told_bits: 8 };
-    let spec = Spec::single(Rule::LeastRecent);
+    let row = Row::single(Rule::LeastRecent);
     let key = |number: u32| {
         let mut key = [77; 5];
         key[1..].copy_from_slice(&number.wrapping_mul(0x9E37_79B1).to_be_bytes());
         key
     };
-    let mut cache = Cache::new(&spec, form, 3_000, &Grant::unlimited()).unwrap();
+    let mut cache = Cache::new(&row, form, 3_000, &Grant::unlimited()).unwrap();
     let mut ways = Ways::new(Rule::LeastRecent, form, 6_000, &Grant::unlimited()).unwrap();
     for number in 0..3_000u32 {
         let key = key(number);
-        for answer in [&mut cache as &mut dyn Held, &mut ways]
+        for answer in [&mut cache as &mut dyn AnyCache, &mut ways]
             .map(|part| part.insert(&key, form.hash(&key), Note::default(), false, Place::NOWHERE))
         {
             assert!(matches!(answer, Answer::New(_)));
@@ -339,15 +344,15 @@ fn a_part_holds_what_it_has_room_for() {
         let key = key(number);
         assert!(cache.find(&key, form.hash(&key)).is_some() && ways.find(&key, form.hash(&key)).is_some());
     }
-    assert_eq!((Cache::bytes_per_entry(&spec, form), Ways::bytes_per_entry(form)), (14, 7), "a byte is told");
+    assert_eq!((Cache::bytes_per_entry(&row, form), Ways::bytes_per_entry(form)), (14, 7), "a byte is told");
 }
 
 #[test]
 fn parts_know_together_what_the_whole_knows() {
     let part_form = KeyForm { told_bits: 3, ..MAKER.0 };
-    let spec = Spec::single(Rule::Visits);
-    let mut whole = Cache::new(&spec, MAKER.0, 8_000, &Grant::unlimited()).unwrap();
-    let part = |_| Cache::new(&spec, part_form, 1_000, &Grant::unlimited()).unwrap();
+    let row = Row::single(Rule::Visits);
+    let mut whole = Cache::new(&row, MAKER.0, 8_000, &Grant::unlimited()).unwrap();
+    let part = |_| Cache::new(&row, part_form, 1_000, &Grant::unlimited()).unwrap();
     let mut parts: Vec<Cache> = (0..8).map(part).collect();
     for number in 0..30_000 {
         let key = MAKER.key(number);
@@ -362,7 +367,7 @@ fn parts_know_together_what_the_whole_knows() {
 
 #[test]
 fn what_is_kept_is_kept() {
-    let mut cache = Cache::new(&"KEEP:50%,LRU:50%".parse().unwrap(), MAKER.0, 100, &Grant::unlimited()).unwrap();
+    let mut cache = Cache::new(&Row::chain("KEEP:50%,LRU:50%").unwrap(), MAKER.0, 100, &Grant::unlimited()).unwrap();
     for key in 0..1_000 {
         assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
     }
@@ -372,8 +377,8 @@ fn what_is_kept_is_kept() {
 
 #[test]
 fn keeping_alone_is_an_exact_store_that_fills_up() {
-    for spec in [Spec::single(Rule::Keep), Spec::cover(Rule::Keep)] {
-        let mut cache = Cache::new(&spec, MAKER.0, 100, &Grant::unlimited()).unwrap();
+    for text in ["cache:KEEP", "cache:KEEP:5,KEEP"] {
+        let mut cache = Cache::new(&text.parse().unwrap(), MAKER.0, 100, &Grant::unlimited()).unwrap();
         let mut places = Vec::new();
         for key in 0..100 {
             let answer = insert(&mut cache, key, Note::default(), key % 2 == 0, Place::NOWHERE);
@@ -393,7 +398,7 @@ fn keeping_alone_is_an_exact_store_that_fills_up() {
 #[test]
 fn chance_forgets_evenly_and_the_same_each_time() {
     let run = || {
-        let mut cache = Cache::new(&Spec::single(Rule::Random), MAKER.0, 100, &Grant::unlimited()).unwrap();
+        let mut cache = Cache::new(&Row::single(Rule::Random), MAKER.0, 100, &Grant::unlimited()).unwrap();
         for key in 0..1000 {
             assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
         }
@@ -407,7 +412,7 @@ fn chance_forgets_evenly_and_the_same_each_time() {
 
 #[test]
 fn a_cache_of_pinned_entries_is_full_and_recovers() {
-    let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), MAKER.0, 3, &Grant::unlimited()).unwrap();
+    let mut cache = Cache::new(&Row::single(Rule::LeastRecent), MAKER.0, 3, &Grant::unlimited()).unwrap();
     let mut places = Vec::new();
     for key in 0..3 {
         let Answer::New(place) = insert(&mut cache, key, Note::default(), true, Place::NOWHERE) else { panic!() };
@@ -421,10 +426,10 @@ fn a_cache_of_pinned_entries_is_full_and_recovers() {
 
 #[test]
 fn an_entry_is_little_more_than_its_key() {
-    let beside = |text: &str| Cache::bytes_per_entry(&text.parse().unwrap(), MAKER.0) - 8;
+    let beside = |text: &str| Cache::bytes_per_entry(&Row::chain(text).unwrap(), MAKER.0) - 8;
     assert_eq!((beside("LRU"), beside("MFU:25%,LRU:75%")), (10, 11));
-    assert_eq!(Cache::bytes_per_entry(&Spec::cover(Rule::LeastRecent), MAKER.0) - 8, 18);
-    let mut cache = Cache::new(&Spec::single(Rule::LeastRecent), MAKER.0, 1 << 20, &Grant::unlimited()).unwrap();
+    assert_eq!(Cache::bytes_per_entry(&Row::cover(Rule::LeastRecent), MAKER.0) - 8, 18);
+    let mut cache = Cache::new(&Row::single(Rule::LeastRecent), MAKER.0, 1 << 20, &Grant::unlimited()).unwrap();
     for key in 0..1 << 20 {
         assert!(matches!(insert(&mut cache, key, Note::default(), true, Place::NOWHERE), Answer::New(_)));
     }
@@ -438,15 +443,15 @@ fn a_refusing_grant_only_makes_the_cache_smaller() {
         let bytes = 200 << 10;
         let budget = Budget::new(bytes);
         let grant = budget.grant("cache", bytes);
-        let spec: Spec = text.parse().unwrap();
-        let mut cache = Cache::new(&spec, MAKER.0, 1 << 20, &grant).unwrap();
+        let row = Row::chain(text).unwrap();
+        let mut cache = Cache::new(&row, MAKER.0, 1 << 20, &grant).unwrap();
         for key in 0..50_000 {
             assert!(matches!(insert(&mut cache, key, Note::default(), false, Place::NOWHERE), Answer::New(_)));
             assert!(place(&mut cache, key).is_some(), "new promises that it is held");
         }
         let health = cache.health();
         assert!(budget.used_bytes() <= bytes && health.held == health.capacity);
-        let per_entry = Cache::bytes_per_entry(&spec, MAKER.0) as u64;
+        let per_entry = Cache::bytes_per_entry(&row, MAKER.0) as u64;
         assert!(health.capacity * per_entry > bytes / 2, "{} entries of {per_entry} bytes", health.capacity);
         assert_eq!(health.forgotten, 50_000 - health.held);
         assert!(health.distinct.abs_diff(50_000) < 5_000, "{}", health.distinct);

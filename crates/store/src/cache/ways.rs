@@ -9,7 +9,7 @@
 use super::clock::Clock;
 use super::key::{KeyForm, bytes_mut};
 use super::rule::Rule;
-use super::{Answer, Distinct, Health, Held, Note, Place};
+use super::{Answer, AnyCache, Distinct, Health, Note, Place};
 use crate::budget::Full;
 use crate::budget::Grant;
 use crate::region::{Region, prefetch};
@@ -45,7 +45,7 @@ pub struct Ways {
 impl Ways {
     /// A cache of at most `capacity` keys of this form; fewer if the grant has no room for them.
     pub fn new(rule: Rule, form: KeyForm, capacity: usize, grant: &Grant) -> Result<Ways, Full> {
-        assert!(capacity > 0 && rule != Rule::Keep, "somebody must leave a full set");
+        assert!(capacity > 0);
         let limit = capacity.div_ceil(WAYS).min(u32::MAX as usize / WAYS);
         let mut cache = Ways {
             rule,
@@ -217,7 +217,7 @@ impl Ways {
     }
 }
 
-impl Held for Ways {
+impl AnyCache for Ways {
     fn form(&self) -> KeyForm {
         self.form
     }
@@ -226,7 +226,7 @@ impl Held for Ways {
         self.rule.counts_successors()
     }
 
-    fn covers(&self) -> bool {
+    fn keeps_ancestors(&self) -> bool {
         false
     }
 
@@ -298,10 +298,6 @@ mod tests {
         Ways::new(rule, FORM, capacity, &Grant::unlimited()).unwrap()
     }
 
-    fn rules() -> impl Iterator<Item = Rule> {
-        Rule::ALL.into_iter().filter(|rule| *rule != Rule::Keep)
-    }
-
     fn insert(cache: &mut Ways, key: [u32; 2], depth: u32) -> bool {
         let note = Note { depth, kind: (depth % 5) as u8 };
         let (key, hash) = key_of(key);
@@ -315,7 +311,7 @@ mod tests {
 
     #[test]
     fn with_room_for_all_it_is_a_set() {
-        for rule in rules() {
+        for rule in Rule::ALL {
             let (mut cache, mut twin) = (cache(rule, 100_000), HashSet::new());
             for number in 0..30_000u32 {
                 let key = [number.wrapping_mul(2_654_435_761) >> 18, number % 2];
@@ -327,7 +323,7 @@ mod tests {
 
     #[test]
     fn new_promises_that_it_is_held_and_the_capacity_is_kept() {
-        for (rule, capacity) in rules().flat_map(|rule| [1, 5, 16, 31, 1000].map(|size| (rule, size))) {
+        for (rule, capacity) in Rule::ALL.into_iter().flat_map(|rule| [1, 5, 16, 31, 1000].map(|size| (rule, size))) {
             let mut cache = cache(rule, capacity);
             for number in 0..5_000u32 {
                 let key = [number % 3000, 1];

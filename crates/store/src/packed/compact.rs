@@ -127,6 +127,7 @@ pub enum Inserted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_ir::random::Draw;
 
     #[test]
     fn joining_undoes_splitting() {
@@ -134,10 +135,9 @@ mod tests {
             [(44, 1 << 16), (44, 70_000), (44, 99_999), (44, 1 << 20), (44, 3_333_333), (34, 100), (56, 300_000_000)]
         {
             let compact = Compact::new(bits, lines);
-            let mut value = 1u64;
+            let mut draw = Draw::new(bits as u64);
             for _ in 0..10_000 {
-                value = value.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                let mixed = value >> (64 - bits);
+                let mixed = draw.bits() >> (64 - bits);
                 let (at, rest) = compact.split(mixed);
                 assert_eq!(at, ((mixed as u128 * lines as u128) >> bits) as usize);
                 assert!(rest < 1 << REST_BITS);

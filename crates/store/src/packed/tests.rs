@@ -1,14 +1,8 @@
 use super::*;
 use crate::budget::{Budget, Grant};
 use crate::tree::root;
+use plimsoll_ir::random::Draw;
 use std::collections::{BTreeSet, HashSet};
-
-fn random(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
 
 fn table(key_bits: u32, common_bits: u32, grant: Grant) -> Packed {
     Packed::new(key_bits, common_bits, &Arena::new(grant)).unwrap()
@@ -31,14 +25,14 @@ fn agrees_with_a_set_while_growing() {
         [24, 34, 44, 45, 60, 64, 70, 76, 77, 96, 102, 127, 128].into_iter().flat_map(|bits| [(bits, 0), (bits, 6)])
     {
         let mut table = table(key_bits, common_bits, Grant::unlimited());
-        let (mut twin, mut seed) = (HashSet::new(), 88172645463325252u64);
+        let (mut twin, mut draw) = (HashSet::new(), Draw::new(0));
         let mut tails = HashSet::new();
         for _ in 0..250 {
             // Leading bits look random, some tails differ where leading bits are equal.
             let keys: Vec<u128> = (0..100)
                 .map(|_| {
-                    let (draw, low) = (random(&mut seed) % 40_000, random(&mut seed) % 2);
-                    let top = (draw as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835) >> common_bits;
+                    let (top, low) = (draw.below(40_000), draw.below(2));
+                    let top = (top as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835) >> common_bits;
                     top & u128::MAX << (128 - key_bits) ^ (low as u128) << (128 - key_bits)
                 })
                 .collect();
@@ -64,12 +58,12 @@ fn agrees_with_a_set_while_growing() {
 #[test]
 fn keys_may_get_longer() {
     let mut table = table(32, 0, Grant::unlimited());
-    let (mut twin, mut seed, mut bound) = (HashSet::new(), 88172645463325252u64, 1u32 << 12);
+    let (mut twin, mut draw, mut bound) = (HashSet::new(), Draw::new(0), 1u32 << 12);
     for round in 0..3_000u64 {
         bound = if round % 300 == 299 { bound.saturating_mul(4) } else { bound };
         let keys: Vec<u128> = (0..40)
             .map(|_| {
-                let (left, right) = (random(&mut seed) % bound as u64, random(&mut seed) % 100);
+                let (left, right) = (draw.below(bound as u64), draw.below(100));
                 (root::key(left << 32 | right) as u128) << 64
             })
             .collect();

@@ -187,6 +187,7 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_ir::random::Draw;
 
     /// The words of a node, in order.
     fn words(shape: &Shape, node: usize) -> Vec<usize> {
@@ -209,18 +210,13 @@ mod tests {
 
     #[test]
     fn every_shape_has_every_word_once_and_in_order() {
-        let mut random = 88172645463325252u64;
+        let mut draw = Draw::new(0);
         for width in (2..=130).chain([300, 1024, 5000]) {
             let expected: Vec<usize> = (0..width).collect();
             assert_eq!(all_words(&Shape::even(width)), expected);
             for variety in [1, 2, 50] {
                 let sample: Vec<u32> = (0..20 * width)
-                    .map(|index| {
-                        random ^= random << 13;
-                        random ^= random >> 7;
-                        random ^= random << 17;
-                        if (index % width).is_multiple_of(3) { 0 } else { (random >> 20) as u32 % variety }
-                    })
+                    .map(|index| if (index % width).is_multiple_of(3) { 0 } else { draw.below(variety) as u32 })
                     .collect();
                 if Shape::can_be_learned(width) {
                     assert_eq!(all_words(&Shape::learned(width, &sample)), expected, "variety {variety}");

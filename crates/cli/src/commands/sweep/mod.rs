@@ -18,15 +18,15 @@ use crate::failure::{Failure, exit};
 use crate::interrupt;
 use crate::machine;
 use crate::options::{Order, SweepOptions, name_of};
-use crate::output::Output;
+use crate::output::{Output, unwritable};
 use crate::size::{show_count, show_seconds};
+use crate::subject::fingerprint;
 use cells::{Base, Cell, ledger_bytes};
 use figures::Figures;
-use record::{Record, unwritable};
+use record::Record;
 use serde_json::Value;
 pub use settings::Sizes;
 use settings::Way;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -283,13 +283,6 @@ impl Ledger {
         self.cells.retain(|known| !known.is_same_run(&cell));
         self.cells.push(cell);
     }
-}
-
-fn fingerprint(path: &Path) -> Result<String, Failure> {
-    let text = std::fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    Ok(format!("{:016x}", hasher.finish()))
 }
 
 fn changed(path: &Path, out: &Path) -> Failure {

@@ -5,6 +5,7 @@
 
 use crate::csv;
 use crate::failure::Failure;
+use crate::output::unwritable;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -58,11 +59,6 @@ impl Drop for Record {
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
-}
-
-/// The failure to write a file.
-pub fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("{}: cannot be written: {error}", path.display()))
 }
 
 fn differs(path: &Path, settings: &str, found: &str) -> Failure {

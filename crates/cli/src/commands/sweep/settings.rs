@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::options::{Order, SweepOptions};
 use crate::presets::{FORGETTING, Strategy};
 use plimsoll_lang::Language;
+use plimsoll_store::Room;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -50,17 +51,15 @@ pub fn ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
     let names: Vec<&str> = if options.strategy.is_empty() { FORGETTING.into() } else { given.collect() };
     let mut ways: Vec<Way> = Vec::new();
     for name in names {
-        let strategy = Strategy::parse(Some(name), None, None).map_err(Failure::usage)?;
-        let Some(spec) = &strategy.cache else {
+        let strategy = Strategy::parse(Some(name), None, None, None).map_err(Failure::usage)?;
+        if !strategy.row.forgets() {
             let message = format!("strategy `{name}` holds every state, so there is no cache size to try");
             return Err(Failure::usage(message));
-        };
+        }
+        strategy.row.sized(Room::States(1)).map_err(|error| Failure::usage(format!("{error}: sweep chooses sizes")))?;
         // Depth first, `cover` is the same as `cache`.
-        let allows = |order: Order| match order {
-            Order::Bfs => strategy.sleep.is_none(),
-            Order::Dfs | Order::DfsReverse => !spec.cover,
-        };
-        let orders = options.orders.iter().copied().filter(|&order| allows(order));
+        let differs = |order: Order| order == Order::Bfs || !strategy.row.holds_ancestors();
+        let orders = options.orders.iter().copied().filter(|&order| strategy.allows(order) && differs(order));
         ways.extend(orders.map(|order| Way { order, strategy: strategy.name() }));
     }
     ways.dedup();

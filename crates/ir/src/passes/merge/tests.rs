@@ -107,3 +107,24 @@ fn chains_become_one_command_and_may_get_stuck() {
     let stuck = &system.commands[1].body;
     assert_eq!(stuck.last(), Some(&crate::Stmt::Reset(system.exclusive.unwrap().into())));
 }
+
+#[test]
+fn a_long_line_of_local_steps_takes_no_time() {
+    let steps = 2000;
+    let locations: Vec<String> = (0..=steps).map(|at| format!("l{at}")).collect();
+    let mut text = format!(
+        "system \"t\" var p: 0..{steps} of P var x: 0..3 of P process P at p {{ {} }} deadlock stuck",
+        locations.join(", ")
+    );
+    for at in 0..steps {
+        text += &format!(" command \"P: {at}\" at P.l{at} {{ do {{ x := {}; p := {}; }} }}", at % 4, at + 1);
+    }
+    let start = std::time::Instant::now();
+    let merged = merge(parse(&text).unwrap());
+    assert!(merged.commands.len() < 20, "{}", merged.commands.len());
+    assert!(
+        start.elapsed().as_secs() < 30,
+        "the time must not grow with the cube of the length: {:?}",
+        start.elapsed()
+    );
+}

@@ -4,7 +4,7 @@ use crate::expr::{BinOp, Expr, Place, Root, Stmt};
 use crate::passes::fold::Scope;
 use crate::passes::safe::may_stop;
 use crate::passes::stores::{Writes, writes, written};
-use crate::system::{Command, System, VarId};
+use crate::system::{Command, Locals, System, VarId};
 use crate::walk::{Touch, stmt_places};
 
 /// The values that the exclusive scalar may have.
@@ -41,7 +41,7 @@ impl Turn {
 
     /// The values other than zero with which the command may run.
     pub fn allowed(&self, system: &System, command: &Command) -> Vec<i64> {
-        let stops = may_stop(&Scope { system, temps: &command.temps }, &command.prelude);
+        let stops = may_stop(&Scope { system, locals: Locals::temps(&command.temps) }, &command.prelude);
         let runs = |&value: &i64| stops || self.guard(system, command, value) != Expr::FALSE;
         self.values.iter().copied().filter(runs).collect()
     }
@@ -58,7 +58,7 @@ impl Turn {
         let mut guard = command.guard.clone();
         if let Some(scalar) = self.scalar {
             put(&mut guard, scalar, value);
-            Scope { system, temps: &command.temps }.condition(&mut guard);
+            Scope { system, locals: Locals::temps(&command.temps) }.condition(&mut guard);
         }
         guard
     }

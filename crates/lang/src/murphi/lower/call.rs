@@ -1,28 +1,34 @@
-//! Functions and procedures, expanded at every call.
+//! Functions and procedures, the small ones expanded at every call.
 //!
 //! A `var` parameter is a name for the caller's place. Other parameters are too in CMurphi (which passes
 //! references), while Rumur copies simple ones. A body that returns early is a block to break out of.
-//! Recursion is expanded to a limited depth, beyond which a run that gets there is a fault.
+//! Recursion has a limited depth, beyond which a run that gets there is a fault.
 
 use super::code::Frame;
 use super::scope::Entry;
 use super::value::{Operand, Spot, Value};
-use super::{Failed, Lowered, Lowerer};
+use super::{Lowered, Lowerer};
 use crate::Span;
 use crate::murphi::ast::{Decl, Expr, Formal, Name, Proc, Stmt, StmtKind};
 use crate::murphi::types::TypeId;
 use plimsoll_ir::Stmt as IrStmt;
 
-/// How deep recursion is expanded: the first of these that does not make the model too large.
-pub(super) const RECURSION_LIMITS: [usize; 6] = [64, 16, 12, 10, 8, 4];
+/// How often a procedure may be expanded inside itself, or be called inside itself in yet another way.
+const RECURSION_LIMIT: usize = 8;
+/// From so many statements on, even a start state calls procedures.
+const MANY_STATEMENTS: usize = 100_000;
 /// Statements one command may need.
-pub(super) const MOST_STATEMENTS: usize = 2_000_000;
+const MOST_STATEMENTS: usize = 2_000_000;
+/// Procedures of up to so many statements and expression nodes are expanded.
+const EXPANDED: usize = 200;
 
 #[derive(Clone, Debug)]
 pub(super) struct Procedure<'a> {
-    proc: &'a Proc,
-    formals: Vec<TypeId>,
-    result: Option<TypeId>,
+    pub proc: &'a Proc,
+    pub formals: Vec<TypeId>,
+    pub result: Option<TypeId>,
+    /// Does it call itself?
+    recursive: bool,
 }
 
 impl<'a> Lowerer<'a> {
@@ -34,7 +40,7 @@ impl<'a> Lowerer<'a> {
         }
         let result = proc.result.as_ref().map(|ty| self.type_of(ty, None)).transpose()?;
         let number = self.procs.len();
-        self.procs.push(Procedure { proc, formals: formals.clone(), result });
+        self.procs.push(Procedure { proc, formals: formals.clone(), result, recursive: false });
         self.bind(&proc.name, Entry::Procedure(number))?;
         self.code = super::code::Code::new();
         self.checking = true;
@@ -76,33 +82,45 @@ impl<'a> Lowerer<'a> {
             parameters.push(self.parameter(formal, ty, argument)?);
         }
         if self.checking {
+            self.procs[number].recursive |= self.expanding.contains(&number);
             return Ok(self.dummy_result(number));
         }
-        if self.expanding.iter().filter(|&&other| other == number).count() >= self.recursion_limit {
-            self.recursion_cut = true;
+        let recursive = self.procs[number].recursive;
+        let passes = if self.apart { None } else { self.passes(&proc.formals, &parameters) };
+        if let (true, Some(passes)) = (recursive, &passes)
+            && self.making.last().is_some_and(|(other, own)| (*other, own) == (number, passes))
+        {
+            return self.call_itself(number, passes, parameters, name.span);
+        }
+        let limit = RECURSION_LIMIT;
+        if self.expanding.iter().filter(|&&other| other == number).count() >= limit {
             let message = format!(
-                "line {}: `{}` calls itself more than {} deep, which is the limit here",
+                "line {}: `{}` calls itself more than {limit} deep, which is the limit here",
                 self.line(name.span),
                 name.text,
-                self.recursion_limit
             );
             self.code.emit(IrStmt::Fault(message));
             return Ok(self.dummy_result(number));
+        }
+        // A start state runs once, and more is known about its variables where everything is in one place.
+        let expanded = self.starting && !recursive && self.code.made < MANY_STATEMENTS;
+        if let (false, Some(passes)) = (expanded, passes) {
+            let (variant, passes) = self.variant(number, passes)?;
+            if recursive || variant.size > self.options.expanded.unwrap_or(EXPANDED) {
+                return self.call_variant(number, &variant, &passes, parameters, name.span);
+            }
         }
         self.within_limits(name.span)?;
         self.expand(number, parameters)
     }
 
-    /// Fails once a command has become too large; the caller may try again with less recursion.
+    /// Fails once a command has become too large.
     fn within_limits(&mut self, span: Span) -> Lowered<()> {
         if self.code.made <= MOST_STATEMENTS && self.code.temps.len() < 1 << 15 {
             return Ok(());
         }
-        if !self.recursion_cut || self.recursion_limit == RECURSION_LIMITS[RECURSION_LIMITS.len() - 1] {
-            self.quiet = false;
-            return Err(self.fail("this makes too large a rule when all calls are expanded", span));
-        }
-        Err(Failed)
+        self.quiet = false;
+        Err(self.fail("this makes too large a rule when its calls are expanded", span))
     }
 
     fn dummy_result(&mut self, number: usize) -> Option<Spot> {
@@ -186,7 +204,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The body with its parameters bound.
-    fn expand(&mut self, number: usize, parameters: Vec<Entry>) -> Lowered<Option<Spot>> {
+    pub(super) fn expand(&mut self, number: usize, parameters: Vec<Entry>) -> Lowered<Option<Spot>> {
         let Procedure { proc, result, .. } = self.procs[number].clone();
         let result = result.map(|ty| {
             let temp = self.code.fixed_temp("result", self.types.stored(ty));

@@ -41,6 +41,8 @@ pub struct Code {
     pub calls: u32,
     /// Numbers of the variables whose multisets may have changed.
     pub touched: BTreeSet<u32>,
+    /// The same of what a caller handed over.
+    pub touched_references: BTreeSet<u32>,
     pub frames: Vec<Frame>,
     /// Loop variables that were assigned to.
     pub assigned: HashSet<TempId>,
@@ -82,7 +84,10 @@ impl Code {
 
     pub fn emit(&mut self, stmt: Stmt) {
         match &stmt {
-            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) => self.written(&to.clone()),
+            Stmt::Assign { to, .. } | Stmt::Copy { to, .. } | Stmt::Reset(to) | Stmt::Sort(to) => {
+                self.written(&to.clone())
+            }
+            Stmt::Call(call) => call.outputs.clone().iter().for_each(|to| self.written(to)),
             _ => {}
         }
         self.made += 1;
@@ -99,8 +104,9 @@ impl Code {
         }
     }
 
-    fn written(&mut self, place: &Place) {
-        self.writes_state |= matches!(place.root, Root::Var(_));
+    /// Something below the place changes.
+    pub fn written(&mut self, place: &Place) {
+        self.writes_state |= !matches!(place.root, Root::Temp(_));
         for layer in &mut self.layers {
             layer.places.retain(|known| !overlaps(known, place) && !known.indices().any(|index| reads(index, place)));
         }
@@ -171,6 +177,12 @@ fn overlaps(one: &Place, other: &Place) -> bool {
         (Access::Index(Expr::Const(one)), Access::Index(Expr::Const(other))) => one != other,
         _ => false,
     };
+    // What a reference stands for may be any part of the state.
+    let is_reference = |place: &Place| matches!(place.root, Root::Reference(_));
+    let is_temp = |place: &Place| matches!(place.root, Root::Temp(_));
+    if one.root != other.root && (is_reference(one) || is_reference(other)) {
+        return !is_temp(one) && !is_temp(other);
+    }
     one.root == other.root && !one.path.iter().zip(&other.path).any(differ)
 }
 
@@ -190,10 +202,14 @@ pub fn size(stmts: &[Stmt]) -> usize {
     let of = |stmt: &Stmt| match stmt {
         Stmt::Assign { to, value, .. } => 1 + value::place_size(to) + value::size(value),
         Stmt::Copy { to, from } => 1 + value::place_size(to) + value::place_size(from),
-        Stmt::Reset(place) => 1 + value::place_size(place),
+        Stmt::Reset(place) | Stmt::Sort(place) => 1 + value::place_size(place),
         Stmt::If { condition, then, otherwise } => 1 + value::size(condition) + size(then) + size(otherwise),
         Stmt::Block(body) | Stmt::Loop { body, .. } => 1 + size(body),
         Stmt::Assert { condition, .. } => 1 + value::size(condition),
+        Stmt::Call(call) => {
+            let places = call.references.iter().chain(&call.inputs).chain(&call.outputs);
+            1 + places.map(|place| 1 + value::place_size(place)).sum::<usize>()
+        }
         Stmt::Break(_) | Stmt::Fault(_) | Stmt::Discard => 1,
     };
     stmts.iter().map(of).sum()

@@ -4,7 +4,7 @@ use super::value::{Operand, Value, arithmetic, chain, not};
 use super::{Lowered, Lowerer};
 use crate::murphi::ast::{ChainOp, Expr, ExprKind};
 use crate::murphi::types::{BOOLEAN, INTEGER};
-use plimsoll_ir::{BinOp, Expr as IrExpr, Narrow, Place, Scalar, Stmt};
+use plimsoll_ir::{BinOp, Expr as IrExpr, Narrow, Place, Scalar, Stmt, UnOp};
 
 impl<'a> Lowerer<'a> {
     pub(super) fn chain(&mut self, op: ChainOp, logical: bool, terms: &'a [Expr]) -> Lowered<Value> {
@@ -45,7 +45,10 @@ impl<'a> Lowerer<'a> {
     fn short_circuit(&mut self, op: BinOp, start: IrExpr, rest: &'a [Expr]) -> Lowered<Value> {
         let mut terms = vec![start];
         for term in rest {
-            let (stmts, expr) = self.branch(|lowerer| lowerer.truth(term))?;
+            let (stmts, expr) = self.branch(|lowerer| {
+                terms.iter().for_each(|known| lowerer.learn(known, op == BinOp::And));
+                lowerer.truth(term)
+            })?;
             if stmts.is_empty() {
                 terms.push(expr);
                 continue;
@@ -63,6 +66,29 @@ impl<'a> Lowerer<'a> {
             terms.push(self.decide(op, so_far, stmts, expr));
         }
         Ok(Value::truth(chain(op, terms)))
+    }
+
+    /// Notes what is defined where a condition is true (or false): what differs from the undefined value.
+    pub(super) fn learn(&mut self, condition: &IrExpr, truth: bool) {
+        match condition {
+            IrExpr::Binary(BinOp::And, left, right) if truth => {
+                self.learn(left, true);
+                self.learn(right, true);
+            }
+            IrExpr::Binary(BinOp::Or, left, right) if !truth => {
+                self.learn(left, false);
+                self.learn(right, false);
+            }
+            IrExpr::Unary(UnOp::Not, inner) => self.learn(inner, !truth),
+            IrExpr::Binary(op @ (BinOp::Eq | BinOp::Ne), left, right) => {
+                if let (IrExpr::Read(place), IrExpr::Const(value)) = (&**left, &**right)
+                    && ((*op == BinOp::Eq) == truth) == (*value != 0)
+                {
+                    self.code.now_defined(place);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// A temporary that holds `so_far op expr`, where `stmts` run before `expr` and only if it matters.
@@ -102,6 +128,7 @@ impl<'a> Lowerer<'a> {
                 }
                 self.code.out.extend(stmts);
             }
+            self.learn(&term, true);
             terms.push(term);
         }
         Ok(chain(BinOp::And, terms))

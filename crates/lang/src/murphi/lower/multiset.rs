@@ -1,16 +1,16 @@
 //! Multisets: slots and flags that say which are in use.
 //!
 //! While a rule runs, elements stay where they are. At its end every multiset it may have changed is put
-//! into normal form: used slots first, in increasing order of their scalars, so that equal multisets are
-//! equal states.
+//! into normal form: used slots first, in decreasing order, so that equal multisets are equal states.
 
+use super::code::Code;
 use super::scope::Entry;
 use super::value::{Operand, Spot, Value, add, compare};
 use super::{Lowered, Lowerer};
 use crate::Span;
 use crate::murphi::ast::{Expr, Name};
 use crate::murphi::types::{INTEGER, Shape, TypeId};
-use plimsoll_ir::{BinOp, Expr as IrExpr, Narrow, Place, Scalar, Stmt, TempId, VarId};
+use plimsoll_ir::{BinOp, Call, Expr as IrExpr, Narrow, Place, Procedure, ProcedureId, Scalar, Stmt, TempId, VarId};
 
 /// Statements that end a round of a loop over `0..count` with `temp` as its variable.
 pub(super) fn step(temp: TempId, count: i64) -> [Stmt; 2] {
@@ -148,8 +148,35 @@ impl<'a> Lowerer<'a> {
     /// Puts the multisets of all touched variables into normal form.
     pub(super) fn normalise(&mut self) {
         for var in std::mem::take(&mut self.code.touched) {
-            self.normalise_place(&VarId(var).into(), self.var_types[var as usize]);
+            if self.starting {
+                self.normalise_place(&VarId(var).into(), self.var_types[var as usize]);
+                continue;
+            }
+            let procedure = self.ordering(var);
+            self.emit_call(Call { procedure, references: Vec::new(), inputs: Vec::new(), outputs: Vec::new() });
         }
+    }
+
+    /// The procedure that puts the multisets of a variable into normal form.
+    fn ordering(&mut self, var: u32) -> ProcedureId {
+        if let Some(&made) = self.orders.get(&var) {
+            return made;
+        }
+        let outer = std::mem::replace(&mut self.code, Code::new());
+        self.normalise_place(&VarId(var).into(), self.var_types[var as usize]);
+        let inner = std::mem::replace(&mut self.code, outer);
+        let made = self.add_procedure(Procedure {
+            name: format!("order of {}", self.system.vars[var as usize].name),
+            line: 0,
+            references: Vec::new(),
+            temps: inner.temps,
+            inputs: 0,
+            outputs: Vec::new(),
+            recursion: 0,
+            body: inner.out,
+        });
+        self.orders.insert(var, made);
+        made
     }
 
     fn normalise_place(&mut self, place: &Place, ty: TypeId) {
@@ -157,7 +184,10 @@ impl<'a> Lowerer<'a> {
             Shape::Multiset { size, element } => {
                 // Elements that are multisets themselves come first: the order depends on them.
                 self.normalise_all(&place.clone().field(0), element, size as i64);
-                self.sort(place, size, element);
+                // Slots that are not in use are all zero, which is the least element: flags and elements agree.
+                for part in 0..2 {
+                    self.code.emit(Stmt::Sort(place.clone().field(part)));
+                }
             }
             Shape::Record { fields } => {
                 for (number, (_, field)) in fields.into_iter().enumerate() {
@@ -183,57 +213,5 @@ impl<'a> Lowerer<'a> {
         let mut body = std::mem::replace(&mut self.code.out, outer);
         body.extend(step(temp, count));
         self.code.emit(Stmt::Loop { limit: count as u32, body });
-    }
-
-    /// Sorts by exchanging neighbours until nothing changes; few passes, as it was sorted before the rule.
-    fn sort(&mut self, place: &Place, size: u32, element: TypeId) {
-        if size < 2 {
-            return;
-        }
-        let at = self.code.fixed_temp("at", Scalar::range(0, size as i64));
-        let [swap, swapped] = ["swap", "swapped"].map(|name| self.code.fixed_temp(name, Scalar::BOOL));
-        let held = self.code.fixed_temp("held", self.types.stored(element));
-        let flag = self.code.fixed_temp("flag", Scalar::BOOL);
-        let part = |field: u32, offset: i64| place.clone().field(field).index(add(IrExpr::read(at), offset));
-        let set = |temp: TempId, value: i64| Stmt::assign(temp, value, Narrow::Trap);
-        let copy = |to: Place, from: Place| Stmt::Copy { to, from };
-        let exchange = vec![
-            copy(held.into(), part(0, 0)),
-            copy(part(0, 0), part(0, 1)),
-            copy(part(0, 1), held.into()),
-            copy(flag.into(), part(1, 0)),
-            copy(part(1, 0), part(1, 1)),
-            copy(part(1, 1), flag.into()),
-            set(swapped, 1),
-        ];
-        let mut pass = vec![set(swap, 0), Stmt::Block(self.out_of_order(place, element, at, swap))];
-        pass.push(Stmt::If { condition: IrExpr::read(swap), then: exchange, otherwise: Vec::new() });
-        pass.extend(step(at, size as i64 - 1));
-        let done = super::value::not(IrExpr::read(swapped));
-        let passes = vec![
-            set(swapped, 0),
-            set(at, 0),
-            Stmt::Loop { limit: size, body: pass },
-            Stmt::If { condition: done, then: vec![Stmt::Break(0)], otherwise: Vec::new() },
-        ];
-        self.code.emit(Stmt::Loop { limit: size + 1, body: passes });
-    }
-
-    /// Sets `swap` if the element at `at` and the next are in the wrong order; leaves its block when decided.
-    fn out_of_order(&self, place: &Place, element: TypeId, at: TempId, swap: TempId) -> Vec<Stmt> {
-        let slot = |field: u32, offset: i64| place.clone().field(field).index(add(IrExpr::read(at), offset));
-        let (mut left, mut right) = (vec![slot(1, 1)], vec![slot(1, 0)]); // used slots come first
-        self.scalars(element, &slot(0, 0), &mut left);
-        self.scalars(element, &slot(0, 1), &mut right);
-        let mut stmts = Vec::new();
-        for (left, right) in left.into_iter().zip(right) {
-            let (left, right) = (IrExpr::read(left), IrExpr::read(right));
-            let less = compare(BinOp::Lt, left.clone(), right.clone());
-            let greater = compare(BinOp::Gt, left, right);
-            let swapping = vec![Stmt::assign(swap, 1, Narrow::Trap), Stmt::Break(0)];
-            stmts.push(Stmt::If { condition: less, then: vec![Stmt::Break(0)], otherwise: Vec::new() });
-            stmts.push(Stmt::If { condition: greater, then: swapping, otherwise: Vec::new() });
-        }
-        stmts
     }
 }

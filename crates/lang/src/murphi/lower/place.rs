@@ -19,7 +19,24 @@ impl<'a> Lowerer<'a> {
             }
             None if text.eq_ignore_ascii_case("true") => Ok(Operand::Value(Value::truth(IrExpr::TRUE))),
             None if text.eq_ignore_ascii_case("false") => Ok(Operand::Value(Value::truth(IrExpr::FALSE))),
-            None => Err(self.unknown(text, span)),
+            None => match self.element(text) {
+                Some(value) => Ok(Operand::Value(value)),
+                None => Err(self.unknown(text, span)),
+            },
+        }
+    }
+
+    /// A value of a scalarset as traces call it, `Proc_1`. A model cannot name it, so only what is asked about a model may.
+    fn element(&mut self, text: &str) -> Option<Value> {
+        let (name, number) = text.rsplit_once('_').filter(|_| self.as_shown)?;
+        let position = number.parse::<i64>().ok()?.checked_sub(1)?;
+        let Some(&Entry::Type(ty)) = self.scopes.find(name) else { return None };
+        match self.types.shape(ty) {
+            Shape::Scalarset { size } if (0..i64::from(*size)).contains(&position) => {
+                self.element_named = true;
+                Some(Value::constant(position, ty))
+            }
+            _ => None,
         }
     }
 

@@ -4,11 +4,10 @@
 //! names. Indices of aliases are evaluated in the prelude. A guard that changes the state (through a
 //! function) moves into the body, as Rumur has it: the change stays if the rule fires.
 
-use super::call::{MOST_STATEMENTS, RECURSION_LIMITS};
 use super::code::Code;
 use super::scope::Entry;
 use super::value::{Spot, Value, add, arithmetic, compare, not};
-use super::{Failed, Lowered, Lowerer, quant};
+use super::{Lowered, Lowerer, quant};
 use crate::Span;
 use crate::diagnostic::Diagnostic;
 use crate::murphi::ast::{Decl, Expr, Item, Name, Program, PropertyKind, Quant, Rule, RuleKind, Stmt};
@@ -121,27 +120,8 @@ impl<'a> Lowerer<'a> {
         u8::try_from(priority.unwrap_or(0)).map_err(|_| self.fail("priorities go from 0 to 255", span))
     }
 
-    /// Translates a rule, with as much recursion as fits.
+    /// Translates a rule.
     fn command(&mut self, label: String, span: Span, source: Source<'a>, around: &[Enclosure<'a>]) -> Lowered<Command> {
-        let mut command = Err(Failed);
-        for limit in RECURSION_LIMITS {
-            self.recursion_limit = limit;
-            self.recursion_cut = false;
-            let errors = self.diagnostics.error_count();
-            command = self.attempt(&label, span, source, around);
-            let too_large = command.is_err() || self.code.made > MOST_STATEMENTS;
-            if !(self.recursion_cut && too_large && self.diagnostics.error_count() == errors) {
-                break;
-            }
-        }
-        self.made += self.code.made;
-        if self.made > super::MOST_STATEMENTS {
-            return Err(self.fail("the model is too large when all calls are expanded", span));
-        }
-        command
-    }
-
-    fn attempt(&mut self, label: &str, span: Span, source: Source<'a>, around: &[Enclosure<'a>]) -> Lowered<Command> {
         self.code = Code::new();
         self.starting = source.starting;
         let mut command = Command::new(label);
@@ -150,6 +130,10 @@ impl<'a> Lowerer<'a> {
         let result = self.command_parts(&mut command, source, around);
         self.scopes.pop_to(scopes);
         self.starting = false;
+        self.made += self.code.made;
+        if self.made > super::MOST_STATEMENTS {
+            return Err(self.fail("the model is too large when its calls are expanded", span));
+        }
         result?;
         command.temps = std::mem::take(&mut self.code.temps);
         Ok(command)
@@ -302,7 +286,10 @@ impl<'a> Lowerer<'a> {
             _ => ("Invariant", self.system.properties.len(), IrPropertyKind::Invariant),
         };
         let name = name.map_or_else(|| format!("{what} {number}"), str::to_string);
-        let mut property = self.claim_property(around, expr, meant, name)?;
+        self.apart = kind != PropertyKind::Invariant;
+        let made = self.claim_property(around, expr, meant, name);
+        self.apart = false;
+        let mut property = made?;
         property.line = self.line(rule.span);
         match kind {
             PropertyKind::Invariant => self.system.properties.push(property),
@@ -329,7 +316,6 @@ impl<'a> Lowerer<'a> {
         name: String,
     ) -> Lowered<Property> {
         self.code = Code::new();
-        self.recursion_limit = RECURSION_LIMITS[1];
         let holds = self.claim(kind == IrPropertyKind::Invariant, around, expr)?;
         if self.code.writes_state {
             return Err(self.fail("a property must not change the state", expr.span));

@@ -99,13 +99,24 @@ impl<'a> Lowerer<'a> {
     fn conditional(&mut self, branches: &'a [(Expr, Vec<Stmt>)], otherwise: &'a [Stmt]) -> Lowered<()> {
         if let [(condition, body)] = branches {
             let condition = self.truth(condition);
-            let then = self.branch(|lowerer| lowerer.stmts(body));
-            let other = self.branch(|lowerer| lowerer.stmts(otherwise));
+            let known = condition.as_ref().ok().cloned();
+            let mut side = |truth: bool, stmts: &'a [Stmt]| {
+                self.branch(|lowerer| {
+                    known.iter().for_each(|known| lowerer.learn(known, truth));
+                    lowerer.stmts(stmts)
+                })
+            };
+            let (then, other) = (side(true, body), side(false, otherwise));
             let (condition, then, otherwise) = (condition?, then?.0, other?.0);
             match condition {
                 IrExpr::Const(0) => self.code.out.extend(otherwise),
                 IrExpr::Const(_) => self.code.out.extend(then),
-                condition => self.code.emit(IrStmt::If { condition, then, otherwise }),
+                condition => {
+                    let leaves = matches!(then.last(), Some(IrStmt::Break(_) | IrStmt::Fault(_) | IrStmt::Discard));
+                    let learnt = (leaves && otherwise.is_empty()).then(|| condition.clone());
+                    self.code.emit(IrStmt::If { condition, then, otherwise });
+                    learnt.iter().for_each(|condition| self.learn(condition, false));
+                }
             }
             return Ok(());
         }
@@ -129,10 +140,14 @@ impl<'a> Lowerer<'a> {
     }
 
     fn matched(&mut self, condition: IrExpr, body: &'a [Stmt]) -> Lowered<()> {
-        let (mut then, ()) = self.branch(|lowerer| lowerer.stmts(body))?;
+        let (mut then, ()) = self.branch(|lowerer| {
+            lowerer.learn(&condition, true);
+            lowerer.stmts(body)
+        })?;
         then.push(IrStmt::Break(0));
         if condition != IrExpr::FALSE {
-            self.code.emit(IrStmt::If { condition, then, otherwise: Vec::new() });
+            self.code.emit(IrStmt::If { condition: condition.clone(), then, otherwise: Vec::new() });
+            self.learn(&condition, false);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::value::{Operand, Spot, Value, add, chain, compare};
 use super::{Failed, Lowered, Lowerer};
 use crate::Span;
 use crate::murphi::types::{Shape, TypeId};
-use plimsoll_ir::{BinOp, Expr, Place, Stmt};
+use plimsoll_ir::{BinOp, Expr, Place, Root, Stmt};
 
 /// Largest array or record that can be compared as a whole.
 const MOST_COMPARED: usize = 4096;
@@ -61,11 +61,14 @@ impl<'a> Lowerer<'a> {
 
     /// Notes that a variable whose multisets must be put in order is written.
     pub(super) fn note_touched(&mut self, to: &Spot) {
-        if let plimsoll_ir::Root::Var(var) = to.place.root
-            && (to.in_multiset || self.types.has_multiset(to.ty))
-        {
-            self.code.touched.insert(var.0);
+        if !to.in_multiset && !self.types.has_multiset(to.ty) {
+            return;
         }
+        match to.place.root {
+            Root::Var(var) => self.code.touched.insert(var.0),
+            Root::Reference(reference) => self.code.touched_references.insert(reference.0),
+            Root::Temp(_) => false,
+        };
     }
 
     /// Stores a value of the right type; one outside the range is a fault.

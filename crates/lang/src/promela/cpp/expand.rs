@@ -1,6 +1,7 @@
 //! Replacing macros: the textbook algorithm with a set of names per token that may not be replaced again.
 
 use crate::promela::lexer::{self, Site, Token, TokenKind};
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -11,6 +12,16 @@ pub struct Macro {
     /// Does `...` follow the parameters?
     pub variadic: bool,
     pub body: Vec<Token>,
+    /// Did anybody ask for it?
+    pub used: Cell<bool>,
+}
+
+impl Macro {
+    /// Does it make the same text of the same arguments?
+    pub fn is_like(&self, other: &Macro) -> bool {
+        let texts = |definition: &Macro| definition.body.iter().map(|token| token.text.clone()).collect::<Vec<_>>();
+        self.params == other.params && self.variadic == other.variadic && texts(self) == texts(other)
+    }
 }
 
 #[derive(Default)]
@@ -69,7 +80,15 @@ impl Expander {
     }
 
     pub fn is_defined(&self, name: &str) -> bool {
-        self.macros.contains_key(name)
+        self.get(name).is_some()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Macro> {
+        self.macros.get(name).inspect(|found| found.used.set(true))
+    }
+
+    pub fn is_unused(&self, name: &str) -> bool {
+        self.macros.get(name).is_some_and(|found| !found.used.get())
     }
 
     /// Replaces all macros; fails if the result has more than `most` tokens.
@@ -83,7 +102,7 @@ impl Expander {
         let mut out = Vec::new();
         while let Some((token, hidden)) = input.pop_front() {
             let found = if token.kind == TokenKind::Word && !hides(&hidden, &token.text) {
-                self.macros.get(&token.text)
+                self.get(&token.text)
             } else {
                 None
             };

@@ -10,6 +10,7 @@ use super::points::{Holder, Set};
 use super::value::Draft;
 use super::{Frame, Lowering};
 use crate::promela::ast::{Access, Base, Init, Place as Named};
+use crate::promela::lexer::Site;
 use plimsoll_ir::{BinOp, Expr, Narrow, Place, ProcessId, Scalar, Stmt, Type, VarId};
 
 /// More channels in a row are not all named.
@@ -160,6 +161,7 @@ impl Lowering<'_> {
             let name = self.row_name(first as usize - 1, len);
             let ty = Type::array(self.record_type(family), len as u32);
             let array = self.system.var(name, ty, None);
+            self.declared.push((array, self.site_of(first as usize - 1)));
             self.rows[index].array = Some(array);
             for offset in 0..len {
                 self.channels[first as usize - 1 + offset].store = Some(Place::from(array).index(offset as i64));
@@ -173,8 +175,15 @@ impl Lowering<'_> {
             let name = self.channel_name(index);
             let owner = self.channels[index].tenant.map(|(slot, _)| ProcessId(slot as u32));
             let store = self.system.var(name, self.record_type(family), owner);
+            self.declared.push((store, self.site_of(index)));
             self.channels[index].store = Some(store.into());
         }
+    }
+
+    /// Where a channel is declared.
+    fn site_of(&self, index: usize) -> Site {
+        let origin = &self.points.origins[self.channels[index].origin];
+        self.variable(origin.proctype, origin.variable).site
     }
 
     fn record_type(&self, family: usize) -> Type {

@@ -7,6 +7,7 @@
 //! its configuration was large enough.
 
 use crate::promela::ast::{Expr, Program, StmtKind, walk_statements};
+use std::collections::BTreeSet;
 
 /// SPIN's limit.
 pub const MOST_PROCESSES: usize = 255;
@@ -70,6 +71,31 @@ impl Configuration {
         }
         refined.slots[slot].push(proctype);
         Some(refined)
+    }
+}
+
+impl Configuration {
+    /// As [`Configuration::refine`], but where a new slot is asked for there are then twice as many.
+    pub fn refine_generously(&self, program: &Program, message: &str) -> Option<Configuration> {
+        let mut refined = self.refine(program, message)?;
+        if refined.slots.len() > self.slots.len() {
+            let wanted = (2 * refined.slots.len()).min(MOST_PROCESSES);
+            let last = refined.slots[refined.slots.len() - 1].clone();
+            refined.slots.resize(wanted, last);
+        }
+        Some(refined)
+    }
+
+    /// With room for these proctypes in these slots too.
+    pub fn with_room_for(&self, tenants: &BTreeSet<(usize, usize)>) -> Configuration {
+        let mut slots = self.slots.clone();
+        for &(slot, proctype) in tenants {
+            slots.resize_with(slots.len().max(slot + 1), Vec::new);
+            if !slots[slot].contains(&proctype) {
+                slots[slot].push(proctype);
+            }
+        }
+        Configuration { slots }
     }
 }
 

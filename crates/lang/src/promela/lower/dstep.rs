@@ -8,10 +8,7 @@ use super::value::Draft;
 use super::{Frame, Lowering};
 use crate::promela::ast::{Choose, Proctype, Step, Stmt as Source, StmtKind, walk_statements};
 use crate::promela::flow::{Action, Location, Transition, automaton};
-use plimsoll_ir::{Expr, Narrow, Scalar, Stmt, TempId};
-
-/// More rounds of a loop are taken for a loop that never ends.
-const MOST_ROUNDS: u32 = 1 << 20;
+use plimsoll_ir::{Expr, Narrow, Scalar, Stmt, TempId, UNLIMITED};
 
 const BLOCKED: &str = "a statement within d_step is blocked";
 
@@ -70,7 +67,7 @@ impl Lowering<'_> {
             round = vec![Stmt::If { condition, then, otherwise: round }];
         }
         let start = Stmt::assign(at, automaton.start as i64, Narrow::Wrap);
-        vec![start, Stmt::Loop { limit: MOST_ROUNDS, body: round }]
+        vec![start, Stmt::Loop { limit: UNLIMITED, body: round }]
     }
 
     /// Takes the first transition of a location that can be taken, an `else` if there is no other.
@@ -175,6 +172,6 @@ impl Lowering<'_> {
             };
             out = code.into_iter().chain(choice).collect();
         }
-        if choose.repeats { vec![Stmt::Loop { limit: MOST_ROUNDS, body: out }] } else { out }
+        if choose.repeats { vec![Stmt::Loop { limit: UNLIMITED, body: out }] } else { out }
     }
 }

@@ -5,7 +5,8 @@
 
 use super::Lowering;
 use crate::promela::ast::{Base, Expr, Init, Program, Root, StmtKind, Variable, walk_statements};
-use plimsoll_ir::{EnumId, ProcessId, Scalar, System, Type, VarId};
+use plimsoll_ir::verify::WORDS_LIMIT;
+use plimsoll_ir::{EnumId, Layout, ProcessId, Scalar, System, Type, VarId};
 use std::collections::HashMap;
 
 /// What a slot consists of.
@@ -110,6 +111,7 @@ impl Lowering<'_> {
                 let free = (0..pool.len()).find(|&index| !taken[index] && pool[index].0 == ty);
                 let index = free.unwrap_or_else(|| {
                     let var = self.system.var(format!("{name}.{}", variable.name), ty.clone(), Some(process));
+                    self.declared.push((var, variable.site));
                     pool.push((ty, var));
                     taken.push(false);
                     pool.len() - 1
@@ -131,10 +133,36 @@ impl Lowering<'_> {
             let unseen = variable.hidden && !read[number];
             let var = (!unseen && !self.is_constant_channel(None, number)).then(|| {
                 let ty = self.types.variable(self.program, variable);
-                self.system.var(variable.name.clone(), ty, None)
+                let var = self.system.var(variable.name.clone(), ty, None);
+                self.declared.push((var, variable.site));
+                var
             });
             self.globals.push(var);
         }
+    }
+
+    /// Refuses a model with more variables than a state can have, at the largest of them.
+    pub fn is_too_wide(&mut self) -> bool {
+        let words = |var: VarId| bits(&self.system.vars[var.index()].ty).div_ceil(32);
+        let all: u64 = self.system.vars.iter().map(|var| bits(&var.ty)).sum();
+        if all <= 32 * WORDS_LIMIT as u64 && Layout::of_system(&self.system).words() <= WORDS_LIMIT {
+            return false;
+        }
+        let largest = self.declared.iter().max_by_key(|(var, _)| words(*var));
+        let (own, site) = largest.map_or((0, self.site), |(var, site)| (words(*var), *site));
+        self.site = site;
+        let all = all.div_ceil(32);
+        self.fail(format!("a state has at most {WORDS_LIMIT} words of 32 bits, not {all}: this alone takes {own}"));
+        true
+    }
+}
+
+/// At least so many bits does a variable take.
+fn bits(ty: &Type) -> u64 {
+    match ty {
+        Type::Scalar(scalar) => scalar.bits().into(),
+        Type::Array { element, len } => bits(element).saturating_mul((*len).into()),
+        Type::Record(fields) => fields.iter().fold(0, |sum: u64, (_, ty)| sum.saturating_add(bits(ty))),
     }
 }
 

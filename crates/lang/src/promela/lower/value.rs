@@ -361,6 +361,9 @@ impl Lowering<'_> {
             return Value::constant(0);
         };
         let variable = locals[local].clone();
+        if let Some(part) = &remote.part {
+            return self.remote_part(remote, part, frame, draft);
+        }
         if matches!(variable.base, Base::Struct(_) | Base::Chan) || variable.len.is_some() != remote.index.is_some() {
             self.fail("only a scalar of another process can be read");
             return Value::constant(0);
@@ -387,6 +390,27 @@ impl Lowering<'_> {
             };
         }
         Value::within(out, scalar.low.min(0), scalar.high).int()
+    }
+
+    /// Part of a structure of another process.
+    fn remote_part(&mut self, remote: &Remote, part: &Named, frame: Frame, draft: &mut Draft) -> Value {
+        let pid = remote.pid.as_ref().map(|pid| self.value(pid, frame, draft).expr);
+        let mut out = Value::constant(0);
+        let homes = self.homes(remote.proctype);
+        let taken = if pid.is_some() { homes.len() } else { 1 };
+        for &home in homes.iter().take(taken).rev() {
+            let frame = Frame { slot: Some(home), proctype: remote.proctype };
+            let value = self.read(part, frame, draft);
+            out = match &pid {
+                Some(pid) => {
+                    let here = Expr::equal(pid.clone(), Expr::Const(home as i64));
+                    let either = Expr::Select(Box::new(here), Box::new(value.expr), Box::new(out.expr));
+                    Value { expr: either, low: value.low.min(out.low), high: value.high.max(out.high) }
+                }
+                None => value,
+            };
+        }
+        out
     }
 
     /// Is the process of a slot at one of the locations?

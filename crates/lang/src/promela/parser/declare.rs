@@ -202,7 +202,10 @@ impl Parser<'_> {
         if self.accept("{") {
             let mut values = Vec::new();
             while !self.at("}") {
-                values.push(self.constant()?);
+                let from = self.peek().site;
+                let value = self.constant()?;
+                self.check_fits(base, &Expr::Number(value), from);
+                values.push(value);
                 if !self.accept(",") && !self.at("}") {
                     return Err(self.unexpected("`,` or `}`"));
                 }
@@ -214,6 +217,7 @@ impl Parser<'_> {
             return Ok(Init::List(values));
         }
         let value = self.expression()?;
+        self.check_fits(base, &value, site);
         if value.runs() {
             self.error("run cannot stand in an initial value", site);
         }

@@ -63,7 +63,13 @@ impl Parser<'_> {
     fn primary(&mut self) -> Parse<Expr> {
         let token = self.peek().clone();
         if let TokenKind::Number(number) = token.kind {
+            // The smallest int is written as a number that does not fit, with a minus before it.
+            let smallest = number == i32::MIN.into() && self.previous.is("-");
+            let digits = token.text.starts_with(|first: char| first.is_ascii_digit());
             self.advance();
+            if digits && !smallest && token.text.parse() != Ok(number) {
+                self.warning(format!("{} does not fit an int, it counts as {number}", token.text), token.site);
+            }
             return Ok(Expr::Number(number));
         }
         match &*token.text {
@@ -103,6 +109,7 @@ impl Parser<'_> {
                 Ok(Expr::Number(1))
             }
             word if token.kind == TokenKind::Word && !names::is_keyword(word) => self.name(),
+            ":" if self.as_shown && self.peek_at(1).is("init") && self.peek_at(2).is(":") => self.shown_init(),
             _ => Err(self.unexpected("an expression")),
         }
     }
@@ -201,32 +208,57 @@ impl Parser<'_> {
         }
     }
 
-    /// `P[pid]@label`, `P@label`, `P[pid]:variable`, `P:variable`.
+    /// `:init:`, which is no name elsewhere.
+    fn shown_init(&mut self) -> Parse<Expr> {
+        let name = self.advance();
+        (0..2).for_each(|_| _ = self.advance());
+        match self.program.proctypes.iter().position(|proctype| proctype.name == ":init:") {
+            Some(init) => self.remote(init, &Token { text: ":init:".into(), ..name }),
+            None => Err(self.unexpected("a process: the model has no init")),
+        }
+    }
+
+    /// `P[pid]@label`, `P@label`, `P[pid]:variable`, `P:variable`; and, as traces show it, `P(pid).variable`.
     fn remote(&mut self, proctype: usize, name: &Token) -> Parse<Expr> {
         let pid = if self.accept("[") {
             let pid = self.expression()?;
             self.expect("]")?;
             Some(pid)
+        } else if self.as_shown && self.accept("(") {
+            let pid = self.expression()?;
+            self.expect(")")?;
+            Some(pid)
         } else {
             None
         };
         let to_label = self.accept("@");
-        if !to_label && !self.accept(":") {
+        let to_variable = !to_label && (self.accept(":") || self.as_shown && self.accept("."));
+        if !to_label && !to_variable {
             return Err(self.unexpected(&format!("`@` or `:` after the proctype {}", name.text)));
         }
         let part = self.expect_name("a label or a variable")?;
         if to_label {
             self.program.remote_labels.push(part.text.clone());
         }
-        let index = if !to_label && self.accept("[") {
+        let part_of = if to_label { None } else { self.shown_part(proctype, &part)? };
+        let index = if !to_label && part_of.is_none() && self.accept("[") {
             let index = self.expression()?;
             self.expect("]")?;
             Some(index)
         } else {
             None
         };
-        let remote = Box::new(Remote { proctype, pid, name: part.text, index, site: name.site });
+        let remote = Box::new(Remote { proctype, pid, name: part.text, index, part: part_of, site: name.site });
         Ok(if to_label { Expr::AtLabel(remote) } else { Expr::RemoteVariable(remote) })
+    }
+
+    /// The part of a structure of a process that begins with `name`, as traces show it.
+    fn shown_part(&mut self, proctype: usize, name: &Token) -> Parse<Option<Place>> {
+        let mut locals = self.program.proctypes[proctype].locals.iter().enumerate();
+        let found = locals.find(|(_, local)| *local.name == *name.text && matches!(local.base, Base::Struct(_)));
+        let Some((number, local)) = found.filter(|_| self.as_shown) else { return Ok(None) };
+        let place = Place { root: Root::Local(number), path: Vec::new(), base: local.base, len: local.len };
+        self.accesses(place).map(Some)
     }
 
     /// The place that begins with `name`, which was taken already.
@@ -239,16 +271,22 @@ impl Parser<'_> {
             Root::Global(number) => &self.program.globals[number],
             Root::Local(number) => &self.locals[number],
         };
-        let mut place = Place { root, path: Vec::new(), base: variable.base, len: variable.len };
+        let place = Place { root, path: Vec::new(), base: variable.base, len: variable.len };
+        self.accesses(place)
+    }
+
+    fn accesses(&mut self, mut place: Place) -> Parse<Place> {
         loop {
             if self.at("[") && self.continues() {
                 let site = self.advance().site;
                 let index = self.expression()?;
                 self.expect("]")?;
-                if place.len.take().is_none() {
-                    self.error("only an array has an index", site);
-                } else {
+                let indexed = matches!(place.path.last(), Some(Access::Index(_)));
+                if place.len.take().is_some() {
                     place.path.push(Access::Index(index));
+                } else if indexed || !matches!(index, Expr::Number(0)) {
+                    // SPIN takes a scalar for an array of one.
+                    self.error("only an array has an index", site);
                 }
             } else if self.at(".") {
                 self.advance();

@@ -291,7 +291,10 @@ impl Parser<'_> {
                 "=" => {
                     self.check_scalar(&place, site);
                     self.advance();
-                    return Ok(Step::Assign(place, self.expression()?));
+                    let from = self.peek().site;
+                    let value = self.expression()?;
+                    self.check_fits(place.base, &value, from);
+                    return Ok(Step::Assign(place, value));
                 }
                 "++" | "--" => {
                     self.check_scalar(&place, site);
@@ -318,6 +321,23 @@ impl Parser<'_> {
             self.error("an index is missing: this is an array", site);
         } else if matches!(place.base, Base::Struct(_)) {
             self.error("a field is missing: this is a structure", site);
+        }
+    }
+
+    /// Warns of a constant that loses bits when it is stored.
+    pub fn check_fits(&mut self, base: Base, value: &Expr, from: Site) {
+        let (low, high) = match base {
+            Base::Bit => (0, 1),
+            Base::Byte | Base::Mtype | Base::Chan => (0, 255),
+            Base::Short => (i16::MIN.into(), i16::MAX.into()),
+            Base::Unsigned(width) if width < 32 => (0, (1i64 << width) - 1),
+            Base::Unsigned(_) | Base::Int | Base::Struct(_) => return,
+        };
+        if let Expr::Number(number) = value
+            && !(low..=high).contains(number)
+        {
+            let site = Site { span: from.span.to(self.previous.site.span), ..from };
+            self.warning(format!("{number} does not fit the variable, which holds {low} to {high}"), site);
         }
     }
 
@@ -384,8 +404,12 @@ impl Parser<'_> {
         (counter, condition, steps)
     }
 
+    /// The first step of a loop, which shows the head of the loop up to what is closed next.
     fn add_assignment(&mut self, place: &Place, value: Expr, site: Site) {
-        let text = self.text_since(0);
+        let mut text = self.text_since(0);
+        if self.at(")") {
+            text.push(')');
+        }
         let stmt = self.leaf(Step::Assign(place.clone(), value), site, text);
         self.add(stmt);
     }

@@ -1,0 +1,103 @@
+//! From what a search found to the trace that is shown: verified, and statement by statement, also where steps were merged.
+
+use crate::executor::Executor;
+use crate::failure::Failure;
+use crate::report::TraceReport;
+use crate::report::trace::Origin;
+use crate::subject::Content;
+use plimsoll_ir::passes::merge::merge;
+use plimsoll_ir::passes::optimise;
+use plimsoll_ir::{Slot, System, Var};
+use plimsoll_model::{Interp, Model, Patience, Step, Successors, Unmerge};
+use plimsoll_search::{ReplayError, Trace, Violation, Walk, verify};
+use std::rc::Rc;
+
+/// The trace of a violation that was found on `executor`, which was made from `original` by simplifying it and perhaps by
+/// merging steps. It is shown on the original, for that is what the text of the model says.
+///
+/// A merged path that cannot be taken apart, though that should be possible, is shown as it is; it was verified all the same.
+pub fn trace(
+    executor: Executor,
+    original: Option<System>,
+    violation: Violation,
+    origin: Origin,
+) -> Result<TraceReport, Failure> {
+    let positions = executor.concrete(violation.trace.positions);
+    let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
+    let violation = Violation { what: violation.what, trace: Trace { positions } };
+    let Some(original) = original else {
+        return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed);
+    };
+    if origin.merge {
+        verify(executor.reference(), &violation).map_err(not_replayed)?;
+        let found = executor.interp().expect("what was merged is a system");
+        if let Some(positions) = apart(found, optimise(original.clone()), &violation.trace.positions) {
+            let shown = Rc::new(interpreted(original));
+            let apart = Violation { what: violation.what, trace: Trace { positions } };
+            if let Ok(trace) = TraceReport::new(shown, apart, Origin { merge: false, ..origin.clone() }) {
+                return Ok(trace);
+            }
+        }
+        return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed);
+    }
+    drop(executor);
+    TraceReport::new(Rc::new(interpreted(original)), violation, origin).map_err(not_replayed)
+}
+
+/// The trace of another violation, beside one that is shown already. Its steps were not merged.
+pub fn beside(shown: &TraceReport, violation: Violation) -> Result<TraceReport, Failure> {
+    TraceReport::new(shown.executor().clone(), violation, shown.origin.clone()).map_err(not_replayed)
+}
+
+fn interpreted(system: System) -> Executor {
+    Executor::interpreted(Content::System(system), Patience::default())
+}
+
+fn not_replayed(error: ReplayError) -> Failure {
+    Failure::internal(format!("the violation found cannot be replayed ({error:?})"))
+}
+
+/// The positions in `plain`, which is simplified, of a path that was found in its merged form. Where it was found dead
+/// variables are reset; the path is followed beside that where they are not, so that all values are real.
+fn apart(found: &Interp, plain: System, positions: &[u32]) -> Option<Vec<u32>> {
+    let merged = Interp::new(merge(plain.clone()));
+    let plain = Interp::new(plain);
+    let unmerge = Unmerge::new(&merged, &plain);
+    let (mut walk, mut twin) = (Walk::new(found), Walk::new(&merged));
+    let slots = slots(&merged);
+    let mut next = Successors::new(merged.width());
+    let mut out = Vec::with_capacity(positions.len());
+    for (number, &position) in positions.iter().enumerate() {
+        let last = number + 1 == positions.len();
+        let step = walk.take(position).ok()?;
+        next.clear();
+        match number {
+            0 => merged.initial(&mut next),
+            _ => merged.successors(twin.state(), &mut next),
+        }
+        // Positions are the same, unless states within a chain are equal but for dead variables.
+        let fits = |&at: &usize| is_twin((walk.state(), step), (next.state(at), next.step(at)), &slots);
+        let same = Some(position as usize).filter(|&at| at < next.len()).filter(&fits);
+        let at = same.or_else(|| (0..next.len()).find(fits))?;
+        out.extend(match number {
+            0 => unmerge.start(at, last)?,
+            _ => unmerge.step(twin.state(), at, last)?,
+        });
+        twin.take(at as u32).ok()?;
+    }
+    Some(out)
+}
+
+/// Does a step go as wrong as another, and lead to a state like that of the other but for variables that were reset?
+fn is_twin((state, step): (&[u32], Step), (other, other_step): (&[u32], Step), slots: &[Slot]) -> bool {
+    let alike = || slots.iter().all(|slot| [0, slot.load(other)].contains(&slot.load(state)));
+    let flags = |step: Step| (step.is_fault(), step.is_violation());
+    flags(step) == flags(other_step) && (step.is_fault() || alike())
+}
+
+/// Where the scalars of a system are.
+fn slots(interp: &Interp) -> Vec<Slot> {
+    let (vars, layout) = (&interp.system().vars, interp.layout());
+    let of = |(index, var): (usize, &Var)| layout.scalars(index, &var.ty).into_iter().map(|(_, slot, _)| slot);
+    vars.iter().enumerate().flat_map(of).collect()
+}

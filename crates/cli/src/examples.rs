@@ -1,0 +1,76 @@
+//! Examples that the help shows, one text per command.
+
+pub const EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve
+  plimsoll check model.dve --memory 2G --find 'x == 3 && P.critical'
+  plimsoll simulate model.dve --seed 7 --steps 30
+  plimsoll COMMAND --help
+
+Exit codes:
+  0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
+  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
+  2 wrong usage   3 error in the model text   70 internal error";
+
+pub const CHECK_EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve                              deadlocks, errors, assertions
+  plimsoll check model.dve --find 'P0.critical && P1.critical'
+  plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
+  plimsoll check model.dve --memory 1G --disk 20G --time 1h
+  plimsoll check model.dve --json --keep-going --no-deadlock";
+
+pub const GENERATE_EXAMPLES: &str = "\
+Examples:
+  plimsoll generate model.dve --output model.aut
+  plimsoll generate small.dve --output small.dot        for Graphviz: dot -Tsvg small.dot
+  plimsoll generate model.pml --output model.aut --memory 4G";
+
+pub const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  plimsoll simulate model.dve                           a random walk, different each time
+  plimsoll simulate model.dve --seed 7 --steps 100      the same walk each time
+  plimsoll simulate model.dve --interactive             choose every step yourself";
+
+pub const REPLAY_EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve --trace bad.json
+  plimsoll replay model.dve bad.json
+  plimsoll check model.dve --json > report.json; plimsoll replay model.dve report.json
+  plimsoll replay model.pml model.pml.trail --msc chart.svg";
+
+pub const INFO_EXAMPLES: &str = "\
+Examples:
+  plimsoll info model.dve
+  plimsoll info model.dve --ir > model.ir; plimsoll check model.ir";
+
+pub const COMPARE_EXAMPLES: &str = "\
+Examples:
+  plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus
+  plimsoll compare corpus --order both --max-states 1000000 --filter peterson
+  plimsoll compare corpus --executor interp --jobs 4
+  plimsoll compare models --oracle rumur --time 30s     no table: ask Rumur about every Murphi model";
+
+pub const SWEEP_EXAMPLES: &str = "\
+Examples:
+  plimsoll sweep model.dve --out results                every strategy, 10 % to 100 % of the states, both orders
+  plimsoll sweep corpus --out results --min-states 10000 --max-states 1000000 --jobs 4
+  plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep+cache:LFU --sizes 5,10..50 --orders bfs,dfs
+  Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
+
+pub const STRATEGIES_EXAMPLES: &str = "\
+Examples:
+  plimsoll strategies
+  plimsoll check model.dve --strategy cover --cache-size 20%
+  plimsoll check model.dve --strategy sleep+cache:LFU --cache-size 600
+  plimsoll check model.dve --cache 'MFU:25%,LRU:75%' --cache-size 64M";
+
+pub const MAN_EXAMPLES: &str = "\
+Examples:
+  plimsoll man | man -l -
+  plimsoll man ~/.local/share/man/man1";
+
+pub const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  plimsoll completions bash > plimsoll.bash
+  plimsoll completions zsh > _plimsoll";
