@@ -73,9 +73,9 @@ fn long_sequences_are_followed_to_their_ends() {
     let cases = [
         ("int x; init { atomic { do :: x < 300000 -> x++ :: else -> break od } }", 0),
         ("int x; init { d_step { do :: x < 3000000 -> x++ :: else -> break od } }", 0),
-        ("int x; init { atomic { do :: x < 300000 -> x++ :: else -> break od }; assert(x == 0) }", 11),
+        ("int x; init { atomic { do :: x < 30000 -> x++ :: else -> break od }; assert(x == 0) }", 11),
         ("int x; init { d_step { do :: x < 3000000 -> x++ :: else -> break od }; assert(x == 0) }", 11),
-        ("int x; init { atomic { do :: x == 300000 -> x = 0 :: else -> x++ od } }", 11),
+        ("int x; init { atomic { do :: x == 30000 -> x = 0 :: else -> x++ od } }", 11),
         ("bit x; init { d_step { do :: x == 1 -> x = 0 :: else -> x = 1 od } }", 11),
     ];
     for (text, expected) in cases {
