@@ -161,8 +161,8 @@ impl Facts {
     }
 
     /// Successors in one block, at most (or so: atomic chains may multiply them).
-    fn block(&self) -> u64 {
-        let block = self.crew_of(1).block_successors as u64;
+    fn block(&self, crew: &Crew) -> u64 {
+        let block = crew.block_successors as u64;
         self.most_successors.saturating_mul(BLOCK_STATES.min(block)).max(block)
     }
 
@@ -172,36 +172,38 @@ impl Facts {
         self.width() * 4 * 2 + 64
     }
 
-    /// Bytes that a worker needs for itself: numbers of nodes for one block, and its stack.
-    fn worker_bytes(&self) -> u64 {
-        self.block().saturating_mul(self.width() * 4 * 2 + 32).saturating_add(WORKER_BYTES)
+    /// Bytes that a worker needs for itself for each successor of a block: numbers of nodes.
+    fn own_bytes(&self) -> u64 {
+        self.width() * 4 * 2 + 32
     }
 
     /// Bytes for the successors that are on their way and for all workers.
     fn buffer_bytes(&self, crew: &Crew) -> u64 {
         let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
-        let successors = if crew.workers == 1 { self.block() } else { self.block().max(shared) };
+        let successors = if crew.workers == 1 { self.block(crew) } else { self.block(crew).max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
-        let worker = self.worker_bytes().saturating_add(self.scratch_bytes);
+        let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
+        let worker = worker.saturating_add(self.scratch_bytes);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
-    fn crew_of(&self, workers: usize) -> Crew {
-        Crew::for_width(workers, self.used_bits.len())
+    /// Workers with blocks that a budget of so many bytes can afford; that shows in times only.
+    fn crew_of(&self, workers: usize, memory_bytes: u64) -> Crew {
+        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
+        let successors = spare / (self.successor_bytes() + self.own_bytes());
+        let successors = usize::try_from(successors).unwrap_or(usize::MAX);
+        Crew::for_width(workers, self.used_bits.len()).with_blocks_of(successors)
     }
 
     /// How many workers can be afforded.
     fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
+        let crew_of = |workers: usize| self.crew_of(workers, memory_bytes);
         if order != Order::Bfs {
-            return self.crew_of(1);
+            return crew_of(1);
         }
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        (2..=wanted)
-            .rev()
-            .map(|workers| self.crew_of(workers))
-            .find(|crew| self.buffer_bytes(crew) <= spare)
-            .unwrap_or(self.crew_of(1))
+        (2..=wanted).rev().map(crew_of).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew_of(1))
     }
 
     /// Bytes without which a stack cannot work.
@@ -224,8 +226,10 @@ impl Plan {
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
         let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
         let order = strategy.order;
-        let fixed =
-            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1))).saturating_add(HEADROOM_BYTES);
+        let fixed = facts
+            .resident_bytes
+            .saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0)))
+            .saturating_add(HEADROOM_BYTES);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -349,7 +353,7 @@ fn shard_bits(workers: usize) -> u32 {
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
     let trial = Budget::new(1 << 30);
-    let wanted = usize::try_from(facts.block()).unwrap_or(usize::MAX);
+    let wanted = usize::try_from(facts.block(&facts.crew_of(1, 0))).unwrap_or(usize::MAX);
     let store = match Chain::new(codec, &facts.used_bits, shard_bits(1), &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
         Err(_) => 1 << 30,

@@ -169,10 +169,21 @@ fn what_is_called_does_what_is_expanded() {
     let two = [("N".to_string(), 2)];
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let models = ["dash_abstract.m", "dash.m", "directory.m"].map(|name| (read(name), &two[..]));
-    for (text, constants) in models.into_iter().chain([(ALIASES.to_string(), &[][..])]) {
+    for (text, constants) in models.into_iter().chain([ALIASES, UNIONS].map(|text| (text.to_string(), &[][..]))) {
         assert_eq!(counts(&text, constants, 0), counts(&text, constants, usize::MAX), "{text}");
     }
 }
+
+/// A union that is none of its members' values, given to parameters of one of their types.
+const UNIONS: &str = "
+type client: scalarset(2); server: scalarset(1); any: union {client, server};
+var from: any; kept: client; same: boolean;
+function is_kept(c: client): boolean; begin return c = kept; end;
+procedure note(c: client); begin same := is_kept(c); end;
+startstate begin undefine from; same := false; for c: client do kept := c; end; end;
+ruleset a: any do rule \"send\" begin from := a; same := false; end; end;
+rule \"look\" !isundefined(from) ==> begin note(from); end;
+";
 
 /// One variable under several names, undefined parameters, results that are records, recursion.
 const ALIASES: &str = "

@@ -32,9 +32,10 @@ use team::Team;
 const STACK_BYTES: usize = 8 << 20;
 /// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
 const LEAST_STATES: usize = 16;
-/// Blocks of wide states have fewer: so many words, but not fewer successors than this.
-const BLOCK_WORDS: usize = 32 << 10;
+/// Blocks have no fewer successors than this, unless states are very wide.
 const LEAST_SUCCESSORS: usize = 512;
+/// Words of a block that stays in the processor's caches.
+const NEAR_WORDS: usize = 32 << 10;
 /// Blocks for each worker of a part of a wave.
 const BLOCKS_PER_WORKER: usize = 4;
 
@@ -72,7 +73,8 @@ impl Crew {
 
     /// For states of so many words.
     pub fn for_width(workers: usize, width: usize) -> Crew {
-        let (usual, most) = (Crew::of(workers), (Crew::BLOCK_WORDS / width.max(1)).max(1));
+        let width = width.max(1);
+        let (usual, most) = (Crew::of(workers).with_blocks_of(NEAR_WORDS / width), (Crew::BLOCK_WORDS / width).max(1));
         Crew {
             block_successors: usual.block_successors.min(most),
             shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
@@ -90,9 +92,9 @@ impl Crew {
         }
     }
 
-    /// The same with smaller blocks where states are wide.
-    fn for_states_of(self, width: usize) -> Crew {
-        let most = (BLOCK_WORDS / width).max(LEAST_SUCCESSORS);
+    /// The same with blocks of at most so many successors, but not of very few.
+    pub fn with_blocks_of(self, successors: usize) -> Crew {
+        let most = successors.max(LEAST_SUCCESSORS);
         let shared_block_successors = self.shared_block_successors.map(|successors| successors.min(most));
         Crew { block_successors: self.block_successors.min(most), shared_block_successors, ..self }
     }
@@ -113,7 +115,6 @@ pub fn bfs<M: Model + ?Sized>(
     control: &mut Control,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
-    let crew = crew.for_states_of(model.width());
     let search = Search {
         model,
         conventions: model.conventions(),

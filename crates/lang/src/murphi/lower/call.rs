@@ -78,7 +78,7 @@ impl<'a> Lowerer<'a> {
         }
         self.code.calls += 1;
         let mut parameters = Vec::new();
-        for ((formal, ty), argument) in proc.formals.iter().zip(formals).zip(arguments) {
+        for ((formal, &ty), argument) in proc.formals.iter().zip(&formals).zip(arguments) {
             parameters.push(self.parameter(formal, ty, argument)?);
         }
         if self.checking {
@@ -86,7 +86,14 @@ impl<'a> Lowerer<'a> {
             return Ok(self.dummy_result(number));
         }
         let recursive = self.procs[number].recursive;
-        let passes = if self.apart { None } else { self.passes(&proc.formals, &parameters) };
+        // A union that was given for one of its members keeps its type, which a translation for all calls cannot know.
+        let foreign = |(entry, &ty): (&Entry, &TypeId)| match entry {
+            Entry::Spot(spot) => self.types.is_member(ty, spot.ty),
+            Entry::Value(value) => self.types.is_member(ty, value.ty),
+            _ => false,
+        };
+        let apart = self.apart || parameters.iter().zip(&formals).any(foreign);
+        let passes = if apart { None } else { self.passes(&proc.formals, &parameters) };
         if let (true, Some(passes)) = (recursive, &passes)
             && self.making.last().is_some_and(|(other, own)| (*other, own) == (number, passes))
         {
