@@ -41,8 +41,9 @@ const BLOCKS_PER_WORKER: usize = 4;
 
 /// Successors of a wave while the store learns.
 const LEARNING_SUCCESSORS: usize = 1024;
-/// Blocks between two calls of `watch`.
-const BLOCKS_PER_LOOK: usize = 32;
+/// Parts of the initial states, and states, between two calls of `watch`; those come where waves end.
+const PARTS_PER_LOOK: u32 = 32;
+const STATES_PER_LOOK: usize = 1024;
 
 /// The phases of a wave.
 const EXPAND: u8 = 0;
@@ -301,7 +302,7 @@ struct Leader<'s, 'a, M: ?Sized> {
     worker: Worker,
     /// Workers that were started.
     followers: usize,
-    /// Blocks since the last look at the clock.
+    /// States since the last call of `watch`.
     unseen: usize,
 }
 
@@ -310,10 +311,10 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let mut block = write(&search.blocks[0]);
-        let (mut part, mut next) = (0, Some(0));
+        let (mut part, mut next) = (0u32, Some(0));
         while let Some(first) = next {
             if part > 0 {
-                let look = (part as usize).is_multiple_of(BLOCKS_PER_LOOK);
+                let look = part.is_multiple_of(PARTS_PER_LOOK);
                 if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
                     return Err(why);
                 }
@@ -338,14 +339,14 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         scope: &'s Scope<'s, '_>,
     ) -> Result<usize, Why> {
         let search = self.search;
-        let look = self.unseen >= BLOCKS_PER_LOOK;
+        let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
         if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
             return Err(why);
         }
         search.coder.learn_from(&mut write(&search.tiers));
         let (wave, shared) = self.plan(level, left, ledger)?;
-        self.unseen += wave.blocks;
+        self.unseen += wave.states;
         if shared {
             self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
         }
