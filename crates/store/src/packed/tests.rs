@@ -93,7 +93,7 @@ fn a_small_grant_fills_up_without_losing_keys() {
 fn roots_of_small_numbers_take_about_five_bytes() {
     let arena = Arena::new(Grant::unlimited());
     let mut table = Packed::new(32, 0, &arena).unwrap();
-    let key = |number: u64| (root::key((number % 2000) << 32 | number / 2000) as u128) << 64;
+    let key = |number: u64| (root::key(((number % 2000) << 32) | (number / 2000)) as u128) << 64;
     for block in 0..1500u64 {
         let keys: Vec<u128> = (block * 1000..(block + 1) * 1000).map(key).collect();
         table.reserve(keys.len(), 32).unwrap();

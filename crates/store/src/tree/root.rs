@@ -72,7 +72,7 @@ mod tests {
             assert!(key.trailing_zeros() >= 64 - key_bits(bound), "{left} {right}");
         }
         for small in 0..1 << 20 {
-            let root = (small % 1024) << 32 | small / 1024;
+            let root = ((small % 1024) << 32) | (small / 1024);
             assert_eq!(*seen.entry(key(root)).or_insert(root), root);
         }
         assert_eq!((key_bits(0), key_bits(1 << 16), key_bits((1 << 16) + 1), key_bits(u32::MAX)), (32, 32, 34, 64));
@@ -89,7 +89,7 @@ mod tests {
             ("even", |i| ((i % 512 * 2) << 32) | (i / 512 * 4)),
             ("diagonal", |i| (i << 32) | i),
             ("large", |i| ((i % 1024) << 54) | ((i / 1024) << 20)),
-            ("long column", |i| ((i / 64) << 36) | i % 64),
+            ("long column", |i| ((i / 64) << 36) | (i % 64)),
             ("multiples", |i| ((i % 4096) << 48) | (i / 4096)),
         ];
         for (name, root) in sets {
