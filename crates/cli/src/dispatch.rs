@@ -96,7 +96,7 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<C
     let grant = budget.grant("store", plan.store_bytes);
     let row = &plan.strategy_parts.row;
     let store = if row.holds_all() {
-        Chain::new(plan.codec, &model.used_bits(), plan.shard_bits, &grant)
+        Chain::new(plan.codec, &model.used_bits(), 0, &grant)
     } else {
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, &grant)

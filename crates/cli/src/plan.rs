@@ -20,11 +20,6 @@ use std::path::PathBuf;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
-/// There are so many times as many shards as workers, as a power of two: enough for a fair share of each, and few enough
-/// for long runs of keys.
-const MORE_SHARDS_BITS: u32 = 2;
-/// And never more than this.
-const MOST_SHARD_BITS: u32 = 8;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator.
 const HEADROOM_BYTES: u64 = 1 << 20;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
@@ -111,8 +106,6 @@ pub struct Plan {
     pub strategy_parts: Strategy,
     #[serde(skip)]
     pub crew: Crew,
-    #[serde(skip)]
-    pub shard_bits: u32,
     #[serde(skip)]
     pub codec: Codec,
     #[serde(skip)]
@@ -260,7 +253,6 @@ impl Plan {
             redundancy_percent: wishes.redundancy_percent,
             workers: crew.workers,
             crew,
-            shard_bits: shard_bits(crew.workers),
             codec,
             search: order,
             strategy_parts: strategy,
@@ -344,17 +336,12 @@ fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, P
     }
 }
 
-/// The shards of an exact store, as a power of two. They show in times only.
-fn shard_bits(workers: usize) -> u32 {
-    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + MORE_SHARDS_BITS).min(MOST_SHARD_BITS) }
-}
-
 /// What the structures need before the first state can be expanded, and a little more.
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
     let trial = Budget::new(1 << 30);
     let wanted = usize::try_from(facts.block(&facts.crew_of(1, 0))).unwrap_or(usize::MAX);
-    let store = match Chain::new(codec, &facts.used_bits, shard_bits(1), &trial.grant("trial", 1 << 30)) {
+    let store = match Chain::new(codec, &facts.used_bits, 0, &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
         Err(_) => 1 << 30,
     };

@@ -62,6 +62,9 @@ pub struct Crew {
     pub shared_block_successors: [usize; 2],
     /// Smaller waves are not worth calling others.
     pub shared_successors: usize,
+    /// Into how many shards a store of one shard is divided, as a power of two, before others are called for the first
+    /// time: until then shards would only cost time, and where levels are narrow nobody is ever called.
+    pub shard_bits: u32,
 }
 
 impl Crew {
@@ -90,6 +93,7 @@ impl Crew {
             block_successors: Crew::BLOCK_SUCCESSORS,
             shared_block_successors: [512, 4096],
             shared_successors: 4096,
+            shard_bits: shard_bits(workers),
         }
     }
 
@@ -104,6 +108,11 @@ impl Crew {
     pub fn blocks(&self) -> usize {
         if self.workers == 1 { 1 } else { self.workers * BLOCKS_PER_WORKER }
     }
+}
+
+/// Enough shards for a fair share of each worker, and few enough for long runs of keys.
+fn shard_bits(workers: usize) -> u32 {
+    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + 2).min(8) }
 }
 
 /// Searches `model` breadth first.
@@ -211,7 +220,7 @@ struct Worker {
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
     fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0 };
+        let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0, divides: true };
         if let Err(why) = leader.start(ledger) {
             return End::Out(why);
         }
@@ -257,7 +266,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         read(&self.queue).read(place, wave.block.min(wave.states - place), &mut block.parents);
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
-        let needs = Needs { sorted: wave.blocks > 1, ..self.needs };
+        let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
         block.encode(&self.coder, needs, &mut worker.keys);
     }
 
@@ -304,6 +313,8 @@ struct Leader<'s, 'a, M: ?Sized> {
     followers: usize,
     /// States since the last call of `watch`.
     unseen: usize,
+    /// The store may still be divided into shards.
+    divides: bool,
 }
 
 impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
@@ -375,14 +386,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
 
     /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
     /// else: a search that ends early ends with a wave.
-    fn plan(&self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
+    fn plan(&mut self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
         let search = self.search;
         let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
         let degree = ledger.degree().saturating_add(1);
-        let (samples, shards) = {
-            let tiers = read(&search.tiers);
-            (tiers.samples(), tiers.shards())
-        };
+        let samples = read(&search.tiers).samples();
         // While the store wants to learn it is given little at a time, and where states are limited no more than needed.
         let mut successors = if samples { LEARNING_SUCCESSORS } else { wave_successors };
         if let Some(limit) = ledger.control.limits.states {
@@ -391,7 +399,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         }
         let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
         let states = write(&search.queue).ready(states)?;
-        let shared = workers > 1 && shards > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
+        let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
+        let shared = worth_it && self.has_shards();
         let block_successors = if shared {
             let [least, most] = search.crew.shared_block_successors;
             (states.saturating_mul(degree) / search.blocks.len()).clamp(least, most)
@@ -402,6 +411,16 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let blocks = states.div_ceil(block);
         let wave = Wave { level, first: ledger.expanded, states, block, blocks };
         Ok((wave, shared && wave.blocks > 1))
+    }
+
+    /// Can several workers enter the store at once, now that they are wanted?
+    fn has_shards(&mut self) -> bool {
+        let search = self.search;
+        let mut tiers = write(&search.tiers);
+        if tiers.shards() == 1 && std::mem::take(&mut self.divides) {
+            search.coder.divide(&mut tiers, search.crew.shard_bits);
+        }
+        tiers.shards() > 1
     }
 
     /// Takes one block through all phases.
@@ -418,7 +437,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
         if block.done == Done::Full && write(&search.tiers).forget_sample() {
-            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            let needs = read(&search.tiers).needs();
+            block.encode(&search.coder, needs, &mut self.worker.keys);
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));

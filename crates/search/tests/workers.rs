@@ -87,7 +87,8 @@ fn crew(workers: usize, successors: usize) -> Crew {
     let (wave_successors, shared_successors) = (40 * successors, 2);
     // However one worker cuts waves into blocks, and several do.
     let (block_successors, shared_block_successors) = (3 * successors, [successors; 2]);
-    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors }
+    let shard_bits = successors as u32 % 4;
+    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors, shard_bits }
 }
 
 /// Compares several workers with one, and many shards with few; returns how many workers took part at most. `store` is

@@ -49,6 +49,11 @@ impl<'a> SharedCoder<'a> {
         tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Divides the shards of `tiers`; see [`Tiers::divide`].
+    pub fn divide(&self, tiers: &mut Tiers, shard_bits: u32) -> bool {
+        tiers.divide(&self.coder.read().unwrap_or_else(PoisonError::into_inner), shard_bits)
+    }
+
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
     pub fn learn_from(&self, tiers: &mut Tiers) {
         if tiers.samples() {

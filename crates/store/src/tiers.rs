@@ -14,6 +14,7 @@ use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
+use crate::hash;
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
@@ -334,6 +335,26 @@ impl Tiers {
         Ok(())
     }
 
+    /// Divides an exact store of one shard, so that several workers can enter it at once; false (and unchanged) if there is
+    /// no room for that, or if it is of another kind.
+    pub fn divide(&mut self, coder: &Coder, shard_bits: u32) -> bool {
+        let [shard] = &mut self.shards[..] else { return false };
+        let shard = own(shard);
+        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
+            return false;
+        }
+        let divided = match &shard.last {
+            Table::Packed(packed) => divide_packed(packed, coder, shard_bits, &self.arena, &self.grant),
+            Table::Vectors(table) => divide_vectors(table, coder, shard_bits, &self.arena, &self.grant),
+            Table::Ways(_) | Table::Cache(_) => Err(Full),
+        };
+        let done = divided.is_ok();
+        if let Ok(shards) = divided {
+            (self.shards, self.shard_bits) = (shards, shard_bits);
+        }
+        done
+    }
+
     /// Takes note of fresh states of a block, from which the coder may learn.
     pub fn sample(&mut self, block: Block, fresh: &[u32]) {
         if let Some(sample) = &mut self.sample {
@@ -396,6 +417,45 @@ fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) ->
         })
     };
     (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
+}
+
+/// Shards with the keys of one table.
+fn divide_packed(
+    all: &Packed,
+    coder: &Coder,
+    shard_bits: u32,
+    arena: &Arena,
+    grant: &Grant,
+) -> Result<Vec<Mutex<Shard>>, Full> {
+    let mut shards = exact_shards(coder, shard_bits, arena, grant)?;
+    let (mut full, key_bits) = (false, coder.key_bits());
+    all.stream(|key| {
+        let shard = own(&mut shards[shard_of((key >> 64) as u64, shard_bits)]);
+        if let Table::Packed(packed) = &mut shard.last {
+            full |= packed.reserve(1, key_bits).is_err() || !packed.insert_one(key);
+        }
+    });
+    if full { Err(Full) } else { Ok(shards) }
+}
+
+/// Shards with the vectors of one table.
+fn divide_vectors(
+    all: &Intern,
+    coder: &Coder,
+    shard_bits: u32,
+    arena: &Arena,
+    grant: &Grant,
+) -> Result<Vec<Mutex<Shard>>, Full> {
+    let mut shards = exact_shards(coder, shard_bits, arena, grant)?;
+    for (_, vector) in all.iter() {
+        let vector: Vec<u32> = vector.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+        let hash = hash::words(&vector);
+        if let Table::Vectors(table) = &mut own(&mut shards[shard_of(hash, shard_bits)]).last {
+            table.reserve(1)?;
+            table.intern(&vector, hash)?;
+        }
+    }
+    Ok(shards)
 }
 
 fn own(shard: &mut Mutex<Shard>) -> &mut Shard {
