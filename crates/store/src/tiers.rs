@@ -8,13 +8,13 @@
 //! In a shard a state is asked for in the frozen tables, which admit nothing any more, and inserted into the last one.
 
 mod cached;
+mod divided;
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
-use crate::hash;
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
@@ -344,8 +344,8 @@ impl Tiers {
             return false;
         }
         let divided = match &shard.last {
-            Table::Packed(packed) => divide_packed(packed, coder, shard_bits, &self.arena, &self.grant),
-            Table::Vectors(table) => divide_vectors(table, coder, shard_bits, &self.arena, &self.grant),
+            Table::Packed(packed) => divided::packed(packed, coder, shard_bits, &self.arena, &self.grant),
+            Table::Vectors(table) => divided::vectors(table, coder, shard_bits, &self.arena, &self.grant),
             Table::Ways(_) | Table::Cache(_) => Err(Full),
         };
         let done = divided.is_ok();
@@ -417,45 +417,6 @@ fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) ->
         })
     };
     (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
-}
-
-/// Shards with the keys of one table.
-fn divide_packed(
-    all: &Packed,
-    coder: &Coder,
-    shard_bits: u32,
-    arena: &Arena,
-    grant: &Grant,
-) -> Result<Vec<Mutex<Shard>>, Full> {
-    let mut shards = exact_shards(coder, shard_bits, arena, grant)?;
-    let (mut full, key_bits) = (false, coder.key_bits());
-    all.stream(|key| {
-        let shard = own(&mut shards[shard_of((key >> 64) as u64, shard_bits)]);
-        if let Table::Packed(packed) = &mut shard.last {
-            full |= packed.reserve(1, key_bits).is_err() || !packed.insert_one(key);
-        }
-    });
-    if full { Err(Full) } else { Ok(shards) }
-}
-
-/// Shards with the vectors of one table.
-fn divide_vectors(
-    all: &Intern,
-    coder: &Coder,
-    shard_bits: u32,
-    arena: &Arena,
-    grant: &Grant,
-) -> Result<Vec<Mutex<Shard>>, Full> {
-    let mut shards = exact_shards(coder, shard_bits, arena, grant)?;
-    for (_, vector) in all.iter() {
-        let vector: Vec<u32> = vector.iter().map(|word| word.load(Ordering::Relaxed)).collect();
-        let hash = hash::words(&vector);
-        if let Table::Vectors(table) = &mut own(&mut shards[shard_of(hash, shard_bits)]).last {
-            table.reserve(1)?;
-            table.intern(&vector, hash)?;
-        }
-    }
-    Ok(shards)
 }
 
 fn own(shard: &mut Mutex<Shard>) -> &mut Shard {
