@@ -4,7 +4,7 @@
 //! place in memory. This is a node table of the tree store, and with whole states as vectors it is the
 //! plain store. A slot's first word is the number plus one; zero is an empty slot, all ones a slot being
 //! written. Interning is lock-free through `&self` except that readers of a slot being written wait for
-//! its writer. Growing happens in place, as in [`crate::roots`]: homes never move down.
+//! its writer. Growing happens in place, as in [`crate::packed`]: homes never move down.
 
 use crate::budget::{Full, Grant};
 use crate::hash;
