@@ -297,6 +297,21 @@ impl Packed {
         false
     }
 
+    /// Visits all keys as they lie, without the bits they have in common; that takes no memory.
+    pub fn visit(&self, mut visit: impl FnMut(u128)) {
+        by_tail!(self.shape.tail, TAIL => {
+            (0..self.shape.compact.lines()).flat_map(|number| self.keys_of::<TAIL>(number)).for_each(|(key, _)| visit(key))
+        });
+        self.aside.iter().for_each(|&key| visit(key));
+    }
+
+    /// The keys in a line, and whether they are at home there.
+    fn keys_of<const TAIL: usize>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
+        let line = self.lines.line(number);
+        let held = (0..slots(TAIL)).take_while(|&place| line[place] != 0);
+        held.map(move |place| self.shape.key::<TAIL>(number, line[place], tail_of(line, place)))
+    }
+
     /// Visits all keys in ascending order, without the bits they have in common. Keys at home are in order as they lie;
     /// the few others are sorted outside.
     pub fn stream(&self, mut visit: impl FnMut(u128)) {
@@ -304,11 +319,7 @@ impl Packed {
     }
 
     fn stream_with<const TAIL: usize>(&self, visit: &mut impl FnMut(u128)) {
-        let keys_of = |number: usize| {
-            let line = self.lines.line(number);
-            let held = (0..slots(TAIL)).take_while(|&place| line[place] != 0);
-            held.map(move |place| self.shape.key::<TAIL>(number, line[place], tail_of(line, place)))
-        };
+        let keys_of = |number: usize| self.keys_of::<TAIL>(number);
         let elsewhere = (0..self.shape.compact.lines()).flat_map(keys_of).filter(|(_, home)| !home);
         let mut others: Vec<u128> = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied()).collect();
         others.sort_unstable();

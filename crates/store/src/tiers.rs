@@ -1,6 +1,6 @@
 //! Where encoded states are held: shards, each a chain of tables of its own.
 //!
-//! The leading bits of a key choose one of a fixed number of shards, however many workers there are. A shard is entered
+//! The leading bits of a key choose its shard; into how many shards a store is divided shows in times only. A shard is entered
 //! by one worker at a time, block after block in the order in which blocks were taken; so the first of equal states
 //! is the one that a single worker would have met first, whoever enters which shard. The way of a block is the same for
 //! everybody: [`Entry::encode`], then [`Tiers::enter`] for each shard, then [`Entry::fresh`], then [`Tiers::sample`].
@@ -192,8 +192,7 @@ impl Tiers {
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
-    /// others come is a table of its own where keys are packed: it takes
-    /// less than a cache does.
+    /// others come is a table of its own where keys are packed: it takes less than a cache does.
     pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
         match (coder, row.after_kept()) {
             (Coder::Packed(_), Some(rest)) if !pins => {
@@ -250,7 +249,7 @@ impl Tiers {
         Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
     }
 
-    /// Inserts the one state whose key was computed, which is pinned until [`Tiers::unpin`] is called for its place.
+    /// Inserts the one state whose key was computed, which is pinned until it is unpinned.
     /// Only for caches that can pin states.
     pub(crate) fn enter_pinned(&mut self, state: &[u32], keys: &Keys, note: Note) -> Option<Answer> {
         let cache = self.pinning()?;
@@ -343,16 +342,16 @@ impl Tiers {
         if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
             return false;
         }
+        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
         let divided = match &shard.last {
-            Table::Packed(packed) => divided::packed(packed, coder, shard_bits, &self.arena, &self.grant),
-            Table::Vectors(table) => divided::vectors(table, coder, shard_bits, &self.arena, &self.grant),
+            Table::Packed(packed) => divided::packed(packed, &mut shards, coder.key_bits()),
+            Table::Vectors(table) => divided::vectors(table, &mut shards),
             Table::Ways(_) | Table::Cache(_) => Err(Full),
         };
-        let done = divided.is_ok();
-        if let Ok(shards) = divided {
+        if divided.is_ok() {
             (self.shards, self.shard_bits) = (shards, shard_bits);
         }
-        done
+        divided.is_ok()
     }
 
     /// Takes note of fresh states of a block, from which the coder may learn.

@@ -45,6 +45,9 @@ fn agrees_with_a_set_while_growing() {
         assert_eq!(table.len(), twin.len());
         let all: Vec<u128> = twin.iter().copied().collect();
         assert!(!insert(&mut table, &all).contains(&true), "{key_bits} bits: keys were lost");
+        let mut visited = HashSet::new();
+        table.visit(|key| assert!(visited.insert(key)));
+        assert_eq!(visited, twin, "{key_bits} bits: all keys, in any order");
         let mut streamed = Vec::new();
         table.stream(|key| streamed.push(key));
         assert!(streamed.iter().eq(twin.iter().collect::<BTreeSet<_>>()), "{key_bits} bits: all keys, in order");
