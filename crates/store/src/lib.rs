@@ -17,6 +17,7 @@ pub mod packing;
 pub mod queue;
 pub mod region;
 pub mod row;
+pub mod runs;
 mod sample;
 pub mod sharing;
 pub mod stack;

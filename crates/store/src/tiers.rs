@@ -9,6 +9,7 @@
 
 mod cached;
 mod divided;
+mod layered;
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
@@ -18,9 +19,11 @@ use crate::codec::{Coder, Keys};
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
+use crate::runs::{Candidates, Layers};
 use crate::sample::Sample;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -137,6 +140,11 @@ impl Entry {
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         self.states.fresh(positions);
     }
+
+    /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].
+    pub fn write_keys(&self, candidates: &Candidates, place: usize) {
+        self.states.fresh_keys(|index, high, low| candidates.write_key(place + index, high, low));
+    }
 }
 
 /// All shards.
@@ -150,6 +158,8 @@ pub struct Tiers {
     arena: Arena,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
+    /// Where keys go when memory is full.
+    below: Option<Below>,
     grant: Grant,
 }
 
@@ -188,7 +198,8 @@ impl Tiers {
         };
         let key_bits = coder.key_bits();
         let shards = exact_shards(coder, shard_bits, &arena, grant)?;
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
+        let (key_bits, grant) = (AtomicU32::new(key_bits), grant.clone());
+        Ok(Tiers { shards, shard_bits, key_bits, arena, sample, below: None, grant })
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
@@ -218,7 +229,7 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
+        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, below: None, grant })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -268,6 +279,9 @@ impl Tiers {
 
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
+        if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
+            return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
@@ -337,9 +351,10 @@ impl Tiers {
     /// Divides an exact store of one shard, so that several workers can enter it at once; false (and unchanged) if there is
     /// no room for that, or if it is of another kind.
     pub fn divide(&mut self, coder: &Coder, shard_bits: u32) -> bool {
+        let defers = self.defers();
         let [shard] = &mut self.shards[..] else { return false };
         let shard = own(shard);
-        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
+        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() || defers {
             return false;
         }
         let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
@@ -404,7 +419,8 @@ impl Tiers {
     pub fn held(&self) -> (usize, usize) {
         let shards = self.shards.iter().map(|shard| lock(shard).held());
         let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
-        (states, bytes + self.arena.bytes() + self.sample.as_ref().map_or(0, Sample::bytes))
+        let others = self.sample.as_ref().map_or(0, Sample::bytes) + self.below.as_ref().map_or(0, Below::bytes);
+        (states, bytes + self.arena.bytes() + others)
     }
 }
 
