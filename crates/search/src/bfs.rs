@@ -22,7 +22,7 @@ use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Entry, Keys, Needs, Queue, SharedCoder, Shortage, StepLog, Tiers};
+use plimsoll_store::{Chain, Entry, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
 use seal::Settled;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -229,15 +229,21 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 /// What a worker keeps for itself.
-#[derive(Default)]
 struct Worker {
     keys: Keys,
+    lately: Recent,
+}
+
+impl Worker {
+    fn new(coder: &SharedCoder) -> Worker {
+        Worker { keys: Keys::default(), lately: coder.recent() }
+    }
 }
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
     fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let (worker, settled) = (Worker::default(), Settled::default());
+        let (worker, settled) = (Worker::new(&self.coder), Settled::default());
         let mut leader =
             Leader { search: self, worker, settled, unmerged: false, followers: 0, unseen: 0, divides: true };
         if let Err(why) = leader.start(ledger) {
@@ -309,7 +315,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys);
+        block.encode(&self.coder, needs, &mut worker.keys, &mut worker.lately);
     }
 
     /// Phase 2, for one shard.
@@ -384,7 +390,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
                 search.coder.learn_from(&mut write(&search.tiers));
             }
             let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys, &mut self.worker.lately);
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
@@ -568,7 +574,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
             let follow = move || {
-                let mut worker = Worker::default();
+                let mut worker = Worker::new(&search.coder);
                 search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.

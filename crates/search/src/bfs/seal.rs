@@ -67,9 +67,11 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, M> {
     pub(super) fn encode_again(&mut self, block: &mut Expansion, level: u32) -> Result<(), Why> {
         let search = self.search;
         let mut encode = |worker: &mut Worker| {
+            // It may have met states of later blocks.
+            worker.lately.forget();
             let sorted = read(&search.wave).blocks > 1;
             let needs = Needs { sorted, ..read(&search.tiers).needs() };
-            block.encode(&search.coder, needs, &mut worker.keys);
+            block.encode(&search.coder, needs, &mut worker.keys, &mut worker.lately);
             block.done == Done::Full
         };
         let is_full = !write(&search.tiers).forget_sample() || encode(&mut self.worker);
