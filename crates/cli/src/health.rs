@@ -60,7 +60,7 @@ impl Health {
     /// Looks at the counts so far; the first time that the search seems to blow up, says so.
     pub fn watch(&mut self, stats: &Stats) -> Option<String> {
         let (states, distinct, level) = self.last;
-        if stats.forgotten == 0 {
+        if stats.forgotten == 0 || self.strategy.row.kept_levels().is_some() {
             self.last = (stats.states, stats.distinct, stats.levels);
             return None;
         }
@@ -91,6 +91,14 @@ impl Health {
     pub fn notes(&self, stats: &Stats) -> Vec<String> {
         let mut notes = Vec::new();
         if stats.forgotten == 0 {
+            return notes;
+        }
+        if self.strategy.row.kept_levels().is_some() {
+            notes.push(format!(
+                "old levels were given up, so counts are of visits: about {} different states, {:.2} visits each",
+                show_count(stats.distinct),
+                stats.redundancy()
+            ));
             return notes;
         }
         notes.push(format!(

@@ -6,7 +6,7 @@
 
 use crate::options::Order;
 use plimsoll_search::sleep;
-use plimsoll_store::row::{Medium, Replace};
+use plimsoll_store::row::{Medium, Replace, Unit};
 use plimsoll_store::{Room, Row};
 
 /// How strategies with sleep sets begin.
@@ -26,7 +26,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 7] = [
+pub const PRESETS: [Preset; 9] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -35,6 +35,8 @@ pub const PRESETS: [Preset; 7] = [
     },
     Preset { name: "cache:KEEP,RULES", example: "cache:KEEP:50%,SC:50%", paper: "" },
     Preset { name: "cover:RULE", example: "cover:LRU", paper: "Evangelista, Kristensen 2010" },
+    Preset { name: "layers", example: "layers", paper: "Lamborn, Hansen 2008" },
+    Preset { name: "layers:L", example: "layers:8", paper: "Lamborn, Hansen 2008; Mateescu, Wijs 2009" },
     Preset { name: "sleep", example: "sleep", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep+cache:RULES", example: "sleep+cache:LFU", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep-1992", example: "sleep-1992", paper: "Godefroid, Holzmann, Pirottin 1992" },
@@ -97,6 +99,9 @@ impl Strategy {
                 ));
             }
         };
+        if let (Some(_), Some(_)) = (size, row.kept_levels()) {
+            return Err(format!("--cache-size does not go with {row}, which makes use of all memory"));
+        }
         if let Some(size) = size {
             row = row.sized(size).map_err(|error| format!("{error}: leave out --cache-size"))?;
         }
@@ -104,7 +109,8 @@ impl Strategy {
         strategy.order = order.unwrap_or_else(|| strategy.usual_order());
         match strategy.allows(strategy.order) {
             true => Ok(strategy),
-            false => Err("sleep sets need a depth-first search: --order dfs".into()),
+            false if strategy.sleep.is_some() => Err("sleep sets need a depth-first search: --order dfs".into()),
+            false => Err("layers are levels, so they need a breadth-first search: --order bfs".into()),
         }
     }
 
@@ -115,7 +121,7 @@ impl Strategy {
 
     /// Can states be visited in this order?
     pub fn allows(&self, order: Order) -> bool {
-        order != Order::Bfs || self.sleep.is_none()
+        if order == Order::Bfs { self.sleep.is_none() } else { self.row.kept_levels().is_none() }
     }
 
     /// Does the search end on every finite model without a limit?
@@ -123,13 +129,17 @@ impl Strategy {
         self.ends_in(self.order)
     }
 
-    /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again.
+    /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again. Of levels the
+    /// last tier keeps some for good, at whatever distance.
     pub fn ends_in(&self, order: Order) -> bool {
         let lasts = |replace: Replace| match replace {
             Replace::Nobody | Replace::Leaves(_) => true,
-            Replace::Any(_) => false,
+            Replace::Any(_) | Replace::LowestLevel => false,
         };
-        order != Order::Bfs || self.row.tiers().iter().all(|tier| lasts(tier.replace))
+        let tiers = self.row.tiers();
+        let of_levels = tiers[0].unit == Unit::Level;
+        let mut decisive = tiers.iter().skip(if of_levels { tiers.len() - 1 } else { 0 });
+        order != Order::Bfs || decisive.all(|tier| lasts(tier.replace))
     }
 
     /// If it ends, was every reachable state visited? All codecs are injective, so only what sleeps can be missed.
@@ -143,21 +153,17 @@ impl Strategy {
     /// Same model, same options: same search? `RND` draws the same numbers each time.
     pub fn is_deterministic(&self) -> bool {
         self.row.tiers().iter().all(|tier| match tier.medium {
-            Medium::Ram => true,
+            Medium::Ram | Medium::Disk => true,
         })
     }
 
     /// Is the memory for states bounded whatever the model? It is where somebody leaves.
     pub fn is_bounded(&self) -> bool {
-        self.row.forgets()
+        self.row.tiers().iter().filter(|tier| tier.medium == Medium::Ram).any(|tier| waits(tier.replace))
     }
 
     /// Does it make use of the memory it is given, and of no more? It does where somebody leaves only when it is full.
     pub fn is_aware(&self) -> bool {
-        let waits = |replace: Replace| match replace {
-            Replace::Nobody => false,
-            Replace::Any(_) | Replace::Leaves(_) => true,
-        };
         self.row.tiers().iter().any(|tier| waits(tier.replace))
     }
 
@@ -172,6 +178,14 @@ impl Strategy {
     }
 }
 
+/// Does somebody leave when a tier is full?
+fn waits(replace: Replace) -> bool {
+    match replace {
+        Replace::Nobody => false,
+        Replace::Any(_) | Replace::Leaves(_) | Replace::LowestLevel => true,
+    }
+}
+
 impl Preset {
     /// The example, in its usual order.
     pub fn strategy(&self) -> Strategy {
@@ -182,8 +196,8 @@ impl Preset {
 fn parse_row(text: &str, name: &str, sleep: Option<sleep::Rule>) -> Result<Row, String> {
     let row = text.parse::<Row>();
     match row {
-        Ok(row) if sleep.is_none() || !row.holds_ancestors() => Ok(row),
-        Err(error) if text.starts_with("cache:") || text.starts_with("cover:") => Err(error),
+        Ok(row) if sleep.is_none() || !row.holds_ancestors() && row.kept_levels().is_none() => Ok(row),
+        Err(error) if ["cache:", "cover:", "layers:"].iter().any(|family| text.starts_with(family)) => Err(error),
         _ => Err(unknown(name)),
     }
 }
@@ -236,6 +250,19 @@ mod tests {
             assert_eq!(strategy(name).name(), name);
         }
         assert_eq!(strategy("sleep-1992+cache").name(), "sleep-1992+cache:LRU");
+    }
+
+    #[test]
+    fn layers_are_searched_breadth_first_and_end() {
+        for name in ["layers", "layers:1", "layers:auto"] {
+            let layers = strategy(name);
+            assert!(layers.order == Order::Bfs && layers.ends() && layers.is_bounded() && layers.name() == name);
+            assert!(Strategy::parse(Some(name), None, None, Some(Order::Dfs)).unwrap_err().contains("--order bfs"));
+            assert!(Strategy::parse(Some(name), None, Some(Room::States(9)), None).is_err());
+        }
+        for name in ["layers:0", "layers:x", "sleep+layers"] {
+            assert!(parse(name).is_err(), "{name}");
+        }
     }
 
     #[test]

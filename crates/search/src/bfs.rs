@@ -188,6 +188,11 @@ impl Wave {
         Wave { first: self.first + states as u64, states: left, blocks: left.div_ceil(self.block), ..self }
     }
 
+    /// The first states of it.
+    fn first_states(self, states: usize) -> Wave {
+        Wave { states, blocks: states.div_ceil(self.block), ..self }
+    }
+
     /// The first blocks of it.
     fn first_blocks(self, blocks: usize) -> Wave {
         let blocks = blocks.min(self.blocks);
@@ -417,7 +422,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             return Err(why);
         }
         search.coder.learn_from(&mut write(&search.tiers));
-        let (wave, shared) = self.plan(level, left, ledger)?;
+        let (wave, shared) = self.plan(level, left, ledger);
         self.unseen += wave.states;
         if shared {
             self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
@@ -437,6 +442,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut left = wave;
         while left.states > 0 {
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            // Those that can be in memory at once.
+            let part = part.first_states(write(&search.queue).ready(part.states)?);
             *write(&search.wave) = part;
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
@@ -448,7 +455,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
 
     /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
     /// else: a search that ends early ends with a wave.
-    fn plan(&mut self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
+    fn plan(&mut self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> (Wave, bool) {
         let search = self.search;
         let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
         let degree = ledger.degree().saturating_add(1);
@@ -460,7 +467,6 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
         }
         let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
-        let states = write(&search.queue).ready(states)?;
         let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
@@ -472,7 +478,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let block = (block_successors / degree).max(LEAST_STATES.min(block_successors));
         let blocks = states.div_ceil(block);
         let wave = Wave { level, first: ledger.expanded, states, block, blocks };
-        Ok((wave, shared && wave.blocks > 1))
+        (wave, shared && wave.blocks > 1)
     }
 
     /// Can several workers enter the store at once, now that they are wanted?

@@ -1,11 +1,12 @@
 //! What a strategy remembers, as data: a row of tiers.
 //!
 //! A state enters the first tier. What a tier gives up is offered to the next, and what the last gives up is forgotten. A
-//! row is written `full`, `cache:MFU:25%,LRU:75%` or `cover:LRU`, and is printed as it is written; whatever
+//! row is written `full`, `cache:MFU:25%,LRU:75%`, `cover:LRU` or `layers:8`, and is printed as it is written; whatever
 //! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers.
 
 use crate::budget::{parse_bytes, write_bytes};
 use crate::cache::Rule;
+use crate::runs::Keep;
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,12 +31,15 @@ pub struct Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
     All,
+    /// Levels whose numbers are powers of two.
+    Growing,
 }
 
 /// What comes and goes as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     State,
+    Level,
 }
 
 /// Who leaves a tier that is full.
@@ -46,6 +50,8 @@ pub enum Replace {
     Any(Rule),
     /// The rule decides among the leaves of the search tree that were expanded, so that the ancestors of what waits stay.
     Leaves(Rule),
+    /// The level with the lowest number.
+    LowestLevel,
 }
 
 /// How much a tier holds.
@@ -57,15 +63,19 @@ pub enum Room {
     Share(f64),
     States(u64),
     Bytes(u64),
+    Levels(u32),
+    /// Levels: twice as many as the longest way back that was seen.
+    WayBack,
 }
 
 /// Where a tier keeps what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Ram,
+    Disk,
 }
 
-/// The tiers, first to last. There is at least one; `Leaves` is always alone.
+/// The tiers, first to last. There is at least one; `Leaves` is always alone, and levels on disk are behind levels in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     tiers: Vec<Tier>,
@@ -81,7 +91,7 @@ impl Tier {
 impl Replace {
     pub fn rule(self) -> Option<Rule> {
         match self {
-            Replace::Nobody => None,
+            Replace::Nobody | Replace::LowestLevel => None,
             Replace::Any(rule) | Replace::Leaves(rule) => Some(rule),
         }
     }
@@ -105,6 +115,32 @@ impl Row {
     /// One cache that gives up only what no waiting state descends from.
     pub fn cover(rule: Rule) -> Row {
         Row { tiers: vec![Tier::of(Replace::Leaves(rule), Room::Rest)] }
+    }
+
+    /// The newest levels in memory, the others on disk: all of them, or those that have room and, so that the search ends,
+    /// levels whose distance grows.
+    pub fn layers(kept: Keep) -> Row {
+        let level = |admit, replace, room, medium| Tier { admit, unit: Unit::Level, replace, room, medium };
+        let newest = level(Admit::All, Replace::LowestLevel, Room::Rest, Medium::Ram);
+        let last = |room| level(Admit::All, Replace::LowestLevel, room, Medium::Disk);
+        let net = level(Admit::Growing, Replace::Nobody, Room::Rest, Medium::Disk);
+        Row {
+            tiers: match kept {
+                Keep::All => vec![newest, level(Admit::All, Replace::Nobody, Room::Rest, Medium::Disk)],
+                Keep::Last(levels) => vec![newest, last(Room::Levels(levels)), net],
+                Keep::Auto => vec![newest, last(Room::WayBack), net],
+            },
+        }
+    }
+
+    /// How long levels stay on disk, if they go there.
+    pub fn kept_levels(&self) -> Option<Keep> {
+        let on_disk = self.tiers.iter().find(|tier| tier.medium == Medium::Disk)?;
+        Some(match on_disk.room {
+            Room::Levels(levels) => Keep::Last(levels),
+            Room::WayBack => Keep::Auto,
+            _ => Keep::All,
+        })
     }
 
     /// Reads the caches of a chain: `LRU`, or `MFU:25%,LRU:75%`.
@@ -134,14 +170,20 @@ impl Row {
         &self.tiers
     }
 
-    /// Is every state held, as long as there is any memory?
+    /// Is every state held, as long as there is any memory, or disk?
     pub fn holds_all(&self) -> bool {
         matches!(self.tiers[..], [Tier { replace: Replace::Nobody, room: Room::Rest, .. }])
+            || self.kept_levels() == Some(Keep::All)
+    }
+
+    /// Are there caches of single states?
+    pub fn is_cache(&self) -> bool {
+        !self.holds_all() && self.kept_levels().is_none()
     }
 
     /// May a state be given up that is met again?
     pub fn forgets(&self) -> bool {
-        self.rules().next().is_some()
+        self.rules().next().is_some() || self.kept_levels().is_some_and(|kept| kept != Keep::All)
     }
 
     /// Are the ancestors of what waits held?
@@ -177,7 +219,7 @@ impl Row {
         self.tiers.iter().fold((0.0, 0), |(given, open), tier| match tier.room {
             Room::Share(share) => (given + share, open),
             Room::Rest => (given, open + 1),
-            Room::States(_) | Room::Bytes(_) => (given, open),
+            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::WayBack => (given, open),
         })
     }
 
@@ -193,7 +235,7 @@ impl Row {
             let share = match tier.room {
                 Room::Share(share) => share,
                 Room::Rest => rest,
-                Room::States(_) | Room::Bytes(_) => return Err(format!("`{self}` says how large it is already")),
+                _ => return Err(format!("`{self}` says how large it is already")),
             };
             let mut divide = |whole: u64| {
                 let is_over = index == last && (open > 0 || given > 99.999);
@@ -206,6 +248,7 @@ impl Row {
                 Room::Share(size) => Room::Share(size * share / 100.0),
                 Room::States(states) => Room::States(divide(states)),
                 Room::Bytes(bytes) => Room::Bytes(divide(bytes)),
+                Room::Levels(_) | Room::WayBack => return Err(format!("`{self}` has no room for levels")),
             };
             Ok(Tier { room, ..*tier })
         });
@@ -215,7 +258,7 @@ impl Row {
     /// How many states each tier may hold where there is memory for so many, and one takes so many bytes.
     pub fn states(&self, states: u64, bytes_per_state: u64) -> Vec<u64> {
         let fixed = |tier: &Tier| match tier.room {
-            Room::Rest => None,
+            Room::Rest | Room::Levels(_) | Room::WayBack => None,
             Room::Share(share) => Some((states as f64 * share / 100.0) as u64),
             Room::States(states) => Some(states),
             Room::Bytes(bytes) => Some(bytes / bytes_per_state),
@@ -248,6 +291,19 @@ fn parse_replace(text: &str) -> Result<Replace, String> {
     if text.trim().eq_ignore_ascii_case(KEEP.0) { Ok(Replace::Nobody) } else { text.parse().map(Replace::Any) }
 }
 
+/// Reads how many levels stay on disk.
+fn parse_kept(levels: Option<&str>) -> Result<Keep, String> {
+    match levels {
+        None => Ok(Keep::All),
+        Some("auto") => Ok(Keep::Auto),
+        Some(levels) => levels.parse().ok().filter(|levels| *levels > 0).map(Keep::Last).ok_or_else(|| {
+            format!(
+                "`layers:{levels}` says no number of levels: write `layers`, `layers:8` or `layers:auto`; {CHAIN_FORMS}"
+            )
+        }),
+    }
+}
+
 /// How room is written.
 pub const ROOM_FORMS: &str = "states (600), bytes (64M) or a share of the memory for states (20%)";
 
@@ -276,6 +332,7 @@ impl FromStr for Row {
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, rest) {
             ("full", None) => Ok(Row::full()),
+            ("layers", levels) => parse_kept(levels).map(Row::layers),
             ("cache", rules) => Row::chain(rules.unwrap_or("LRU")),
             ("cover", rule) => {
                 let mut row = Row::chain(rule.unwrap_or("LRU"))?;
@@ -285,7 +342,7 @@ impl FromStr for Row {
                 }
                 Ok(row)
             }
-            _ => Err(format!("`{text}` is none of `full`, `cache:RULES` and `cover:RULE`; {CHAIN_FORMS}")),
+            _ => Err(format!("`{text}` is none of `full`, `cache:RULES`, `cover:RULE` and `layers`; {CHAIN_FORMS}")),
         }
     }
 }
@@ -297,26 +354,45 @@ impl fmt::Display for Room {
             Room::Share(share) => write!(f, "{share}%"),
             Room::States(states) => write!(f, "{states}"),
             Room::Bytes(bytes) => f.write_str(&write_bytes(*bytes)),
+            Room::Levels(levels) => write!(f, "{levels} levels"),
+            Room::WayBack => f.write_str("the longest way back"),
         }
     }
 }
 
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Tier { admit: Admit::All, unit: Unit::State, replace, room, medium: Medium::Ram } = self;
+        let Tier { admit, unit, replace, room, medium } = self;
+        let admit = match admit {
+            Admit::All => "all",
+            Admit::Growing => "growing",
+        };
+        let unit = match unit {
+            Unit::State => "state",
+            Unit::Level => "level",
+        };
+        let medium = match medium {
+            Medium::Ram => "ram",
+            Medium::Disk => "disk",
+        };
         let leaves = match replace {
             Replace::Nobody => "nobody".to_string(),
             Replace::Any(rule) => rule.to_string(),
             Replace::Leaves(rule) => format!("leaves by {rule}"),
+            Replace::LowestLevel => "lowest level".to_string(),
         };
-        write!(f, "(all, state, {leaves}, {room}, ram)")
+        write!(f, "({admit}, {unit}, {leaves}, {room}, {medium})")
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        if self.holds_all() {
-            return f.write_str("full");
+        match self.kept_levels() {
+            Some(Keep::All) => return f.write_str("layers"),
+            Some(Keep::Last(levels)) => return write!(f, "layers:{levels}"),
+            Some(Keep::Auto) => return f.write_str("layers:auto"),
+            None if self.holds_all() => return f.write_str("full"),
+            None => {}
         }
         f.write_str(if self.holds_ancestors() { "cover" } else { "cache" })?;
         for (index, Tier { replace, room, .. }) in self.tiers.iter().enumerate() {
@@ -351,6 +427,9 @@ mod tests {
             "cache:RND:20%",
             "cover:LRU",
             "cover:MFU:3G",
+            "layers",
+            "layers:8",
+            "layers:auto",
         ] {
             assert_eq!(row(text).to_string(), text);
         }
@@ -370,6 +449,12 @@ mod tests {
         assert_eq!(row("cache:KEEP,SC,O").after_kept(), Some(row("cache:SC,O")));
         assert_eq!((row("cache:SC,KEEP").after_kept(), row("full").after_kept()), (None, None));
         assert_eq!(row("cache:KEEP,OI").tiers[1].to_string(), "(all, state, OI, budget, ram)");
+        let tiers = |text: &str| row(text).tiers.iter().map(Tier::to_string).collect::<String>();
+        assert_eq!(tiers("layers"), "(all, level, lowest level, budget, ram)(all, level, nobody, budget, disk)");
+        let bounded = "(all, level, lowest level, 8 levels, disk)(growing, level, nobody, budget, disk)";
+        assert_eq!(tiers("layers:8"), format!("(all, level, lowest level, budget, ram){bounded}"));
+        assert!(row("layers").holds_all() && !row("layers").forgets() && row("layers:auto").forgets());
+        assert!(!row("layers:3").is_cache() && row("cover").is_cache() && !row("full").is_cache());
     }
 
     #[test]
@@ -405,7 +490,19 @@ mod tests {
             assert!(error.contains("MFU:25%,LRU:75%"), "{chain}: {error}");
             assert!(format!("cache:{chain}").parse::<Row>().is_err(), "{chain}");
         }
-        for text in ["", "ful", "full:", "full:LRU", "cover:LRU,MFU", "caches:LRU", "LRU", " full"] {
+        for text in [
+            "",
+            "ful",
+            "full:",
+            "full:LRU",
+            "cover:LRU,MFU",
+            "caches:LRU",
+            "LRU",
+            " full",
+            "layers:0",
+            "layers:x",
+            "layers:",
+        ] {
             assert!(text.parse::<Row>().unwrap_err().contains("MFU:25%,LRU:75%"), "{text}");
         }
         assert!(Row::chain(&["LRU"; 9].join(",")).is_err());

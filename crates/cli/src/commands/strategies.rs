@@ -82,6 +82,8 @@ mod tests {
         assert_eq!(of("full"), ["full", "bfs dfs", "yes", "yes", "yes", "no", "no"]);
         assert_eq!(of("cache:RULES"), ["cache:RULES", "dfs bfs", "dfs; bfs by limit", "yes", "yes", "yes", "yes"]);
         assert_eq!(of("cover:RULE"), ["cover:RULE", "bfs dfs", "yes", "yes", "yes", "yes", "yes"]);
+        assert_eq!(of("layers"), ["layers", "bfs", "yes", "yes", "yes", "yes", "yes"]);
+        assert_eq!(of("layers:L"), ["layers:L", "bfs", "yes", "yes", "yes", "yes", "yes"]);
         assert_eq!(of("sleep-1992"), ["sleep-1992", "dfs", "yes", "no", "yes", "no", "no"]);
     }
 
@@ -90,7 +92,7 @@ mod tests {
         let table = table();
         for preset in &PRESETS {
             assert_eq!(preset.strategy().name(), preset.example);
-            let family = preset.name.trim_end_matches("RULES").trim_end_matches("RULE").trim_end_matches(',');
+            let family = preset.name.trim_end_matches("RULES").trim_end_matches("RULE").trim_end_matches([',', 'L']);
             assert!(preset.example.starts_with(family) && table.contains(preset.paper), "{}", preset.name);
         }
         assert!(Rule::ALL.iter().all(|rule| table.contains(rule.meaning())));
