@@ -2,6 +2,7 @@
 
 use crate::verdict::Why;
 use plimsoll_store::{Grant, Tiers};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -31,7 +32,7 @@ pub struct Limits {
 }
 
 /// Counts, exact at any time.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stats {
     pub states: u64,
     pub transitions: u64,

@@ -14,7 +14,7 @@ mod tally;
 pub mod trace;
 pub mod verdict;
 
-pub use bfs::{Crew, bfs};
+pub use bfs::{Crew, Keeper, Keeping, Saved, bfs, bfs_kept};
 pub use control::{Ask, Control, Limits, PathRoom, Stats};
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use sleep::Sleep;

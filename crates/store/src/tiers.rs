@@ -9,6 +9,7 @@
 
 mod cached;
 mod divided;
+mod saved;
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
