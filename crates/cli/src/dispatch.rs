@@ -6,6 +6,7 @@ use crate::plan::Plan;
 use plimsoll_model::Model;
 use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
 use plimsoll_store::budget::Entry;
+use plimsoll_store::disk::SLOT;
 use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
 use std::io;
 
@@ -88,7 +89,7 @@ fn depth_first<M: Model + ?Sized>(
 
 /// Room on disk for a structure, if any is allowed.
 fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
-    let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
+    let in_folder = |folder| Spill::in_folders(&[folder], SLOT, disk.grant(name, plan.disk_bytes));
     plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
 }
 

@@ -107,6 +107,7 @@ impl From<SpillError> for Why {
         match error {
             SpillError::Full => Why::Disk("the disk budget is used up".into()),
             SpillError::Io(error) => Why::Disk(error.to_string()),
+            SpillError::Damaged => Why::Disk("what was read back is not what was written: a checksum is wrong".into()),
         }
     }
 }

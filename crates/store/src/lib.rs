@@ -2,6 +2,7 @@
 
 pub mod arena;
 pub mod batch;
+pub mod blocks;
 pub mod budget;
 pub mod cache;
 pub mod chain;

@@ -211,7 +211,7 @@ impl StepLog {
         if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut())
             && let Content::Ram(bytes) = &chunk.content
         {
-            let slot = spill.put(bytes)?;
+            let slot = spill.put(&bytes[..chunk.bytes])?;
             if let Content::Ram(bytes) = std::mem::replace(&mut chunk.content, Content::Disk(slot)) {
                 buffer = Some(bytes);
             }
@@ -316,12 +316,7 @@ mod tests {
     #[test]
     fn paths_come_back_from_memory_and_from_disk() {
         for spilling in [false, true] {
-            let disk = || {
-                Spill::on(
-                    Box::new(Faulty { writes_left: 9999, reads_left: 9999, ..Faulty::default() }),
-                    Grant::unlimited(),
-                )
-            };
+            let disk = || Spill::on(Box::new(Faulty::sound()), Grant::unlimited());
             let mut log = StepLog::new(Grant::unlimited(), spilling.then(disk));
             let mut twin: Vec<(u64, u32)> = vec![(0, 0), (0, 1), (0, 2)];
             let mut draw = Draw::new(0);

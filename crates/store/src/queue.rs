@@ -268,7 +268,7 @@ mod tests {
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
         let budget = Budget::new(ram_chunks * SLOT as u64);
         let disk = Budget::new(disk_chunks * SLOT as u64);
-        let faulty = Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() };
+        let faulty = Faulty::sound();
         let spill = Spill::on(Box::new(faulty), disk.grant("spill", u64::MAX));
         let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), Some(spill));
         let (mut next_in, mut next_out) = (0u32, 0u32);
@@ -309,7 +309,7 @@ mod tests {
     fn a_disk_that_fails_to_write_or_to_read_is_an_answer() {
         for (writes_left, reads_left) in [(1, usize::MAX), (usize::MAX, 1)] {
             let budget = Budget::new(4 * SLOT as u64);
-            let faulty = Faulty { writes_left, reads_left, ..Faulty::default() };
+            let faulty = Faulty::after(writes_left, reads_left);
             let mut queue =
                 Queue::new(4, budget.grant("queue", u64::MAX), Some(Spill::on(Box::new(faulty), Grant::unlimited())));
             let (mut next_in, mut next_out) = (0, 0);
