@@ -60,9 +60,15 @@ impl Sample {
         &self.region.words_mut()[..self.words]
     }
 
-    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
-        put_number(out, (self.words / self.width) as u64)?;
-        put_words(out, self.region.words()[..self.words].iter().map(|word| word.load(Ordering::Relaxed)))
+    /// How many states there are.
+    pub fn len(&self) -> usize {
+        self.words / self.width
+    }
+
+    /// Writes the first `states`.
+    pub fn save(&self, states: usize, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, states as u64)?;
+        put_words(out, self.region.words()[..states * self.width].iter().map(|word| word.load(Ordering::Relaxed)))
     }
 
     /// Adds the states of a sample that was written; false if not all were kept.

@@ -56,6 +56,7 @@ impl From<SpillError> for io::Error {
         match error {
             SpillError::Full => io::Error::new(io::ErrorKind::QuotaExceeded, "the disk budget is used up"),
             SpillError::Io(error) => error,
+            SpillError::Damaged => io::Error::new(io::ErrorKind::InvalidData, "what was spilled has changed"),
         }
     }
 }

@@ -90,6 +90,7 @@ pub(super) struct Place {
 /// Where everything stood when nothing was under way.
 pub(super) struct Mark {
     saved: Saved,
+    sampled: usize,
     queued: usize,
     log: LogMark,
 }
@@ -100,7 +101,8 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         if self.keeper.is_some() {
             let Place { level, level_left, wave_left } = place;
             let saved = Saved { level, level_left, wave_left, books: ledger.books() };
-            self.mark = Some(Mark { saved, queued: read(&self.search.queue).len(), log: ledger.log.mark() });
+            let (sampled, queued) = (read(&self.search.tiers).sampled(), read(&self.search.queue).len());
+            self.mark = Some(Mark { saved, sampled, queued, log: ledger.log.mark() });
         }
     }
 
@@ -113,17 +115,17 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
 
     /// Keeps a checkpoint of how things stood at the last mark. Since then so many blocks may have been entered.
     pub(super) fn keep(&mut self, blocks: usize, ledger: &mut Ledger<'a, '_, M>) {
-        let (Some(keeper), Some(Mark { saved, queued, log })) = (&mut self.keeper, &self.mark) else { return };
+        let (Some(keeper), Some(mark)) = (&mut self.keeper, &self.mark) else { return };
         let Search { coder, tiers, queue, .. } = self.search;
         let blocks: Vec<_> = self.search.blocks[..blocks].iter().map(read).collect();
         let entered = blocks.iter().filter(|block| block.done == Done::Encoded);
         let unnumbered: Vec<(Block, &Entry)> = entered.map(|block| (block.block(), &block.entry)).collect();
         let (tiers, mut queue) = (read(tiers), write(queue));
-        keeper.keep(saved, &mut |out| {
+        keeper.keep(&mark.saved, &mut |out| {
             coder.save(out)?;
-            tiers.save(&unnumbered, out)?;
-            queue.save(*queued, out)?;
-            ledger.log.save(*log, out)
+            tiers.save(&unnumbered, mark.sampled, out)?;
+            queue.save(mark.queued, out)?;
+            ledger.log.save(mark.log, out)
         });
     }
 }

@@ -9,6 +9,7 @@ use crate::batch::shard_of;
 use crate::budget::Grant;
 use crate::codec::Coder;
 use crate::hash;
+use crate::sample::Sample;
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_number};
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
@@ -33,13 +34,18 @@ impl Tiers {
         &self.grant
     }
 
-    /// Writes all states, but for those that were entered with blocks whose states were not all numbered.
-    pub fn save(&self, unnumbered: &[(Block, &Entry)], out: &mut dyn Write) -> io::Result<()> {
-        // What was not numbered may be in the sample, and what is there counts as known.
-        match self.sample.as_ref().filter(|_| unnumbered.is_empty()) {
+    /// How many states are kept to learn from them.
+    pub fn sampled(&self) -> usize {
+        self.sample.as_ref().map_or(0, Sample::len)
+    }
+
+    /// Writes all states, but for those that were entered with blocks whose states were not all numbered; there were so many
+    /// `sampled` before that.
+    pub fn save(&self, unnumbered: &[(Block, &Entry)], sampled: usize, out: &mut dyn Write) -> io::Result<()> {
+        match &self.sample {
             Some(sample) => {
                 put_number(out, 1)?;
-                sample.save(out)?;
+                sample.save(sampled, out)?;
             }
             None => put_number(out, 0)?,
         }
