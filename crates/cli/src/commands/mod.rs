@@ -6,6 +6,7 @@ pub mod generate;
 pub mod info;
 pub mod man;
 pub mod replay;
+pub mod resume;
 pub mod simulate;
 pub mod strategies;
 pub mod sweep;

@@ -7,7 +7,7 @@ pub mod trace;
 pub mod unreached;
 pub mod verdict;
 
-use crate::machine;
+use crate::{checkpoint, machine};
 use crate::plan::Plan;
 use plimsoll_search::Stats;
 use plimsoll_store::budget::Entry;
@@ -69,6 +69,8 @@ pub struct Report {
     /// What was never taken, if that was asked.
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
+    /// What was left to go on from.
+    pub checkpoint: Option<checkpoint::Facts>,
 }
 
 /// Another violation than the first.
@@ -171,6 +173,7 @@ impl Report {
             others,
             unreached,
             notes,
+            checkpoint: None,
         }
     }
 }
