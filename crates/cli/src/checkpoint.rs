@@ -81,8 +81,9 @@ impl Checkpoint {
         if manifest.new_folder {
             fs::create_dir(folder).map_err(|error| refuse(format!("cannot be created: {error}")))?;
         }
-        let checkpoint = Checkpoint::lock(folder, options, manifest).map_err(&refuse)?;
-        if folder.join(NAME).exists() {
+        let mut checkpoint = Checkpoint::lock(folder, options, manifest).map_err(&refuse)?;
+        checkpoint.stands = folder.join(NAME).exists();
+        if checkpoint.stands {
             let resume = resume_command(folder);
             return Err(refuse(format!("there is a checkpoint already: `{resume}` goes on, or remove the folder")));
         }
