@@ -224,10 +224,8 @@ impl Plan {
         let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
         let order = strategy.order;
         let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
-        let fixed = facts
-            .resident_bytes
-            .saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0)))
-            .saturating_add(headroom);
+        let fixed =
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);

@@ -3,9 +3,7 @@
 
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
-use plimsoll_search::{
-    Ask, Control, Crew, Keeper, Keeping, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_kept,
-};
+use plimsoll_search::{Ask, Control, Crew, Keeper, Keeping, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_kept};
 use plimsoll_store::blocks::{Reader, Writer};
 use plimsoll_store::disk::{Disk, faulty::Faulty};
 use plimsoll_store::packing::Packing;
@@ -249,8 +247,9 @@ fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
             let (seen, _) = search(&model, &unlimited(codec, crew, ask), Some(kept)).unwrap();
             assert_eq!(seen, whole, "{codec:?} {number}, {workers} workers");
         }
-        // With as much as there was it is full again, sooner or later, and nothing is lost.
+        // With as much as there was it is full again sooner or later, or tables that need not grow are just small enough.
         match search(&model, &Setting { memory, ..unlimited(codec, crew, ask) }, Some(kept)) {
+            Ok((again, _)) if again.outcome.complete => assert_eq!(again, whole),
             Ok((again, _)) => assert_eq!(again.outcome.verdict, Verdict::Unknown(Why::Memory)),
             Err(error) => assert!(matches!(error, Unloaded::Memory), "{error:?}"),
         }

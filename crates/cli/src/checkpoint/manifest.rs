@@ -177,7 +177,8 @@ pub fn identity(executor: &Executor, plan: &Plan) -> String {
     if let Some(system) = executor.system() {
         let System { vars, processes, starts, commands, properties, procedures, .. } = system;
         let System { deadlock, faults, exclusive, .. } = system;
-        let _ = write!(sum, "{vars:?} {processes:?} {properties:?} {procedures:?} {deadlock:?} {faults:?} {exclusive:?}");
+        let _ =
+            write!(sum, "{vars:?} {processes:?} {properties:?} {procedures:?} {deadlock:?} {faults:?} {exclusive:?}");
         // Not where they stand: the model may have been named in another way.
         for command in starts.iter().chain(commands) {
             let ir::Command { label, rank, at, temps, choices, prelude, guard, body, .. } = command;

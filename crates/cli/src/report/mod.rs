@@ -7,8 +7,8 @@ pub mod trace;
 pub mod unreached;
 pub mod verdict;
 
-use crate::{checkpoint, machine};
 use crate::plan::Plan;
+use crate::{checkpoint, machine};
 use plimsoll_search::Stats;
 use plimsoll_store::budget::Entry;
 use serde::Serialize;
