@@ -58,6 +58,13 @@ Examples:
   plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep+cache:LFU --sizes 5,10..50 --orders bfs,dfs
   Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
 
+pub const CROSSCHECK_EXAMPLES: &str = "\
+Examples:
+  plimsoll crosscheck model.dve                         every strategy, order, store, executor; several workers
+  plimsoll crosscheck model.pml -- -D N=3 --find 'x == 3'
+                                                        what comes after -- is for `check`
+  plimsoll crosscheck model.m --max-states 500000 --jobs 4 --json";
+
 pub const STRATEGIES_EXAMPLES: &str = "\
 Examples:
   plimsoll strategies

@@ -44,6 +44,9 @@ pub enum Command {
     /// Try strategies that forget, with caches of several sizes, on a model or on a folder of models
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(SweepOptions),
+    /// Check a model under everything that must not change the answer, and tell what disagrees
+    #[command(after_help = CROSSCHECK_EXAMPLES)]
+    Crosscheck(CrosscheckOptions),
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,

@@ -173,3 +173,27 @@ pub struct SweepOptions {
     #[arg(long, short)]
     pub quiet: bool,
 }
+
+#[derive(Debug, Args)]
+pub struct CrosscheckOptions {
+    /// The model file
+    pub model: PathBuf,
+    /// Options of `check` that hold for every run, after --
+    #[arg(last = true, value_name = "OPTIONS OF CHECK")]
+    pub check_options: Vec<String>,
+    /// Leave models with more states alone
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_states: u64,
+    /// Memory for each run that is not given less
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    pub memory: String,
+    /// Time for each run
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    pub time: String,
+    /// How many runs at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
