@@ -72,6 +72,18 @@ impl Stats {
         }
     }
 
+    /// Adds what another part of the search has counted.
+    pub(crate) fn add(&mut self, other: &Stats) {
+        self.states += other.states;
+        self.transitions += other.transitions;
+        self.depth = self.depth.max(other.depth);
+        self.deadlocks += other.deadlocks;
+        self.faults += other.faults;
+        self.failed_assertions += other.failed_assertions;
+        self.property_hits += other.property_hits;
+        self.matched += other.matched;
+    }
+
     /// Share of successors that the store knew.
     pub fn matched_share(&self) -> f64 {
         self.matched as f64 / (self.matched + self.states).max(1) as f64
