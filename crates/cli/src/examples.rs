@@ -9,7 +9,7 @@ Examples:
 
 Exit codes:
   0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
-  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
+  20 unknown (memory, disk, time, ... ran out)   21 holds unless hash collision   22 holds to a depth
   2 wrong usage   3 error in the model text   70 internal error";
 
 pub const CHECK_EXAMPLES: &str = "\

@@ -3,10 +3,12 @@
 mod choices;
 mod commands;
 mod parts;
+mod stores;
 
 pub use choices::*;
 pub use commands::*;
 pub use parts::*;
+pub use stores::*;
 
 use crate::examples::*;
 use clap::{Parser, Subcommand};

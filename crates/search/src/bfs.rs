@@ -150,8 +150,9 @@ pub fn bfs<M: Model + ?Sized>(
         (End::Done, Some(why)) => End::Out(why),
         (end, _) => end,
     };
-    let complete = matches!(end, End::Done);
-    let verdict = ledger.verdict(end);
+    let odds = read(&search.tiers).odds();
+    let complete = matches!(end, End::Done) && odds.is_none();
+    let verdict = ledger.verdict(end, odds);
     let mut stats = ledger.tally.stats;
     stats.frontier = read(&search.queue).len() as u64;
     stats.look_at(&read(&search.tiers));
@@ -181,7 +182,13 @@ impl Wave {
     /// The first blocks of it.
     fn first_blocks(self, blocks: usize) -> Wave {
         let blocks = blocks.min(self.blocks);
-        Wave { states: self.states.min(blocks * self.block), blocks, ..self }
+        self.first_states(blocks * self.block)
+    }
+
+    /// The first states of it.
+    fn first_states(self, states: usize) -> Wave {
+        let states = states.min(self.states);
+        Wave { states, blocks: states.div_ceil(self.block), ..self }
     }
 }
 
@@ -382,6 +389,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut left = wave;
         while left.states > 0 {
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
+            let part = part.first_states(write(&search.queue).ready(part.states)?);
             *write(&search.wave) = part;
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
@@ -405,7 +414,6 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
         }
         let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
-        let states = write(&search.queue).ready(states)?;
         let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
