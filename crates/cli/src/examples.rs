@@ -9,7 +9,7 @@ Examples:
 
 Exit codes:
   0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
-  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
+  20 unknown (memory, disk, time, ... ran out)   21 holds unless hash collision   22 holds to a depth
   2 wrong usage   3 error in the model text   70 internal error";
 
 pub const CHECK_EXAMPLES: &str = "\
@@ -65,6 +65,13 @@ Examples:
   plimsoll sweep corpus --out results --min-states 10000 --max-states 1000000 --jobs 4
   plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep+cache:LFU --sizes 5,10..50 --orders bfs,dfs
   Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
+
+pub const CROSSCHECK_EXAMPLES: &str = "\
+Examples:
+  plimsoll crosscheck model.dve                         every strategy, order, store, executor; several workers
+  plimsoll crosscheck model.pml -- -D N=3 --find 'x == 3'
+                                                        what comes after -- is for `check`
+  plimsoll crosscheck model.m --max-states 500000 --jobs 4 --json";
 
 pub const STRATEGIES_EXAMPLES: &str = "\
 Examples:

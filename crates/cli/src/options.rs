@@ -3,10 +3,12 @@
 mod choices;
 mod commands;
 mod parts;
+mod stores;
 
 pub use choices::*;
 pub use commands::*;
 pub use parts::*;
+pub use stores::*;
 
 use crate::examples::*;
 use clap::{Parser, Subcommand};
@@ -47,6 +49,9 @@ pub enum Command {
     /// Try strategies that forget, with caches of several sizes, on a model or on a folder of models
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(SweepOptions),
+    /// Check a model under everything that must not change the answer, and tell what disagrees
+    #[command(after_help = CROSSCHECK_EXAMPLES)]
+    Crosscheck(CrosscheckOptions),
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,

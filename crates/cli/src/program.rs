@@ -81,6 +81,10 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             interrupt::listen();
             commands::sweep::run(&options, out)
         }
+        Command::Crosscheck(options) => {
+            interrupt::listen();
+            commands::crosscheck::run(&options, out)
+        }
         Command::Strategies => Ok(commands::strategies::run(out)),
         Command::Man { folder } => commands::man::run(folder.as_deref(), out),
         Command::Completions { shell } => {

@@ -12,6 +12,7 @@
 //! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
+mod crew;
 mod expansion;
 mod ledger;
 mod saved;
@@ -19,6 +20,7 @@ mod team;
 
 use crate::control::Control;
 use crate::verdict::{Outcome, Why};
+pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
@@ -35,13 +37,6 @@ use team::Team;
 const STACK_BYTES: usize = 8 << 20;
 /// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
 const LEAST_STATES: usize = 16;
-/// Blocks have no fewer successors than this, unless states are very wide.
-const LEAST_SUCCESSORS: usize = 512;
-/// Words of a block that stays in the processor's caches.
-const NEAR_WORDS: usize = 32 << 10;
-/// Blocks for each worker of a part of a wave.
-const BLOCKS_PER_WORKER: usize = 4;
-
 /// Successors of a wave while the store learns.
 const LEARNING_SUCCESSORS: usize = 1024;
 /// Parts of the initial states, and states, between two calls of `watch`; those come where waves end.
@@ -52,71 +47,6 @@ const STATES_PER_LOOK: usize = 1024;
 const EXPAND: u8 = 0;
 const ENTER: u8 = 1;
 const NUMBER: u8 = 2;
-
-/// Who searches, and in how large pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crew {
-    pub workers: usize,
-    /// Successors aimed at per wave, at most.
-    pub wave_successors: usize,
-    /// Successors aimed at per block by one worker, and by several, at least and at most: all of a part of a wave are
-    /// held at once then.
-    pub block_successors: usize,
-    pub shared_block_successors: [usize; 2],
-    /// Smaller waves are not worth calling others.
-    pub shared_successors: usize,
-    /// Into how many shards a store of one shard is divided, as a power of two, before others are called for the first
-    /// time: until then shards would only cost time, and where levels are narrow nobody is ever called.
-    pub shard_bits: u32,
-}
-
-impl Crew {
-    /// Enough successors for long runs of keys in every shard, few enough to stay in the processor's caches.
-    pub const BLOCK_SUCCESSORS: usize = 8192;
-    /// Enough for many workers.
-    pub const WAVE_SUCCESSORS: usize = 1 << 18;
-    /// Blocks of wide states have fewer of them: so many words of successors are enough.
-    const BLOCK_WORDS: usize = 1 << 19;
-
-    /// For states of so many words.
-    pub fn for_width(workers: usize, width: usize) -> Crew {
-        let width = width.max(1);
-        let (usual, most) = (Crew::of(workers).with_blocks_of(NEAR_WORDS / width), (Crew::BLOCK_WORDS / width).max(1));
-        Crew {
-            block_successors: usual.block_successors.min(most),
-            shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
-            ..usual
-        }
-    }
-
-    pub fn of(workers: usize) -> Crew {
-        Crew {
-            workers,
-            wave_successors: Crew::WAVE_SUCCESSORS,
-            block_successors: Crew::BLOCK_SUCCESSORS,
-            shared_block_successors: [512, 4096],
-            shared_successors: 4096,
-            shard_bits: shard_bits(workers),
-        }
-    }
-
-    /// The same with blocks of at most so many successors, but not of very few.
-    pub fn with_blocks_of(self, successors: usize) -> Crew {
-        let most = successors.max(LEAST_SUCCESSORS);
-        let shared_block_successors = self.shared_block_successors.map(|successors| successors.min(most));
-        Crew { block_successors: self.block_successors.min(most), shared_block_successors, ..self }
-    }
-
-    /// How many blocks are held at once, at most.
-    pub fn blocks(&self) -> usize {
-        if self.workers == 1 { 1 } else { self.workers * BLOCKS_PER_WORKER }
-    }
-}
-
-/// Enough shards for a fair share of each worker, and few enough for long runs of keys.
-fn shard_bits(workers: usize) -> u32 {
-    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + 2).min(8) }
-}
 
 /// Searches `model` breadth first.
 pub fn bfs<M: Model + ?Sized>(
@@ -166,8 +96,9 @@ pub fn bfs_kept<M: Model + ?Sized>(
         (End::Done, Some(why)) => End::Out(why),
         (end, _) => end,
     };
-    let complete = matches!(end, End::Done);
-    let verdict = ledger.verdict(end);
+    let odds = read(&search.tiers).odds();
+    let complete = matches!(end, End::Done) && odds.is_none();
+    let verdict = ledger.verdict(end, odds);
     let mut stats = ledger.tally.stats;
     stats.frontier = read(&search.queue).len() as u64;
     stats.look_at(&read(&search.tiers));
@@ -197,7 +128,13 @@ impl Wave {
     /// The first blocks of it.
     fn first_blocks(self, blocks: usize) -> Wave {
         let blocks = blocks.min(self.blocks);
-        Wave { states: self.states.min(blocks * self.block), blocks, ..self }
+        self.first_states(blocks * self.block)
+    }
+
+    /// The first states of it.
+    fn first_states(self, states: usize) -> Wave {
+        let states = states.min(self.states);
+        Wave { states, blocks: states.div_ceil(self.block), ..self }
     }
 }
 
@@ -427,10 +364,16 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
-            let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
-            *write(&search.wave) = part;
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
+            let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
+            let ready = write(&search.queue).ready(part.states);
+            if ready.is_err() {
+                self.keep(0, ledger);
+            }
+            let part = part.first_states(ready?);
+            *write(&search.wave) = part;
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             // Whoever was told to stop may have been told nothing wrong about these states.
             let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
@@ -461,7 +404,6 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(level_left);
         // A wave that had begun ends where it would have ended.
         let states = if wave_left > 0 { wave_left } else { states };
-        let states = write(&search.queue).ready(states)?;
         let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {

@@ -249,6 +249,40 @@ mod tests {
         }
     }
 
+    /// Short digests on purpose: as many states are missed as the store says, and some are.
+    #[test]
+    fn as_many_states_are_missed_as_are_expected() {
+        for (codec, states) in [(16, 2_000), (16, 100_000), (20, 60_000), (24, 300_000), (24, 40_000)]
+            .map(|(bits, states)| (Codec::Digest(bits), states))
+            .into_iter()
+            .chain([(Codec::Bitstate(3), 300_000), (Codec::Adaptive, 300_000)])
+        {
+            let (mut missed, mut expected, mut any, mut probable) = (0.0, 0.0, 0.0, 0.0);
+            const RUNS: u32 = 6;
+            for run in 0..RUNS {
+                let grant = Budget::new(4 << 20).grant("store", if codec.fills_grant() { 1 << 19 } else { 4 << 20 });
+                let mut chain = Chain::new(codec, &[u32::MAX, u32::MAX], run % 3, &grant).unwrap();
+                let numbers: Vec<u32> = (0..states).flat_map(|number| [number / 9, (number % 9) << run]).collect();
+                let (mut fresh, mut found) = (Vec::new(), 0);
+                for states in numbers.chunks(1000) {
+                    chain
+                        .insert(Block::of(states, &[0, states.len() as u32 / 2]), &mut Buffers::default(), &mut fresh)
+                        .unwrap();
+                    found += fresh.len();
+                }
+                assert_eq!(chain.usage().states, found as u64);
+                let odds = chain.tiers.odds().unwrap();
+                missed += f64::from(states) - found as f64;
+                expected += odds.omissions();
+                any += if found < states as usize { 1.0 } else { 0.0 };
+                probable += odds.probability();
+            }
+            assert!(missed > 0.0 && (0.8..1.25).contains(&(missed / expected)), "{codec}: {missed} for {expected}");
+            assert!((any - probable).abs() < 1.0, "{codec}: missed some {any} times, expected {probable}");
+        }
+        assert!(Chain::new(Codec::Packed, &[7], 0, &Grant::unlimited()).unwrap().tiers.odds().is_none());
+    }
+
     /// Inserts random walks and compares with a hash set.
     fn compare(width: usize, blocks: usize, budget: u64) -> Chain {
         let grant = Budget::new(budget).grant("store", budget);

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod compare;
+pub mod crosscheck;
 pub mod generate;
 pub mod info;
 pub mod man;

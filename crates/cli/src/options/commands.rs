@@ -2,6 +2,7 @@
 
 use super::choices::*;
 use super::parts::*;
+use super::stores::StoreName;
 use crate::commands::sweep::Sizes;
 use crate::presets::parse_redundancy;
 use crate::size::{Size, parse_duration};
@@ -138,7 +139,7 @@ pub struct CompareOptions {
     #[arg(long, value_enum, default_value_t = OrderChoice::Bfs)]
     pub order: OrderChoice,
     /// How visited states are held
-    #[arg(long, value_enum, default_value_t = StoreName::Auto)]
+    #[arg(long, value_name = "NAME", default_value_t = StoreName::Auto)]
     pub store: StoreName,
     /// How successors are computed
     #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]
@@ -203,4 +204,28 @@ pub struct SweepOptions {
     /// Print the summary only
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CrosscheckOptions {
+    /// The model file
+    pub model: PathBuf,
+    /// Options of `check` that hold for every run, after --
+    #[arg(last = true, value_name = "OPTIONS OF CHECK")]
+    pub check_options: Vec<String>,
+    /// Leave models with more states alone
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_states: u64,
+    /// Memory for each run that is not given less
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    pub memory: String,
+    /// Time for each run
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    pub time: String,
+    /// How many runs at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }

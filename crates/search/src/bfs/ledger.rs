@@ -8,7 +8,7 @@ use crate::control::{Control, Stats};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{SpillError, StepLog};
+use plimsoll_store::{Odds, SpillError, StepLog};
 use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
@@ -169,7 +169,8 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         }
     }
 
-    pub fn verdict(&mut self, end: End) -> Verdict {
+    /// Says what was found; `odds` are those of a store that may take states for others.
+    pub fn verdict(&mut self, end: End, odds: Option<Odds>) -> Verdict {
         if let Some(level) = self.tally.count_error_state() {
             self.tally.stats.levels = self.tally.stats.levels.max(level + 1);
         }
@@ -185,10 +186,13 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
                 Err(error) => Verdict::Unknown(log_failure(error)),
             };
         }
-        match end {
-            End::Done | End::Found => Verdict::Holds,
-            End::DepthLimit => Verdict::HoldsToDepth(self.tally.stats.depth),
-            End::Out(why) => Verdict::Unknown(why),
+        match (end, odds) {
+            (End::Done | End::Found, None) => Verdict::Holds,
+            (End::Done | End::Found, Some(odds)) => Verdict::HoldsUnless(odds),
+            (End::DepthLimit, None) => Verdict::HoldsToDepth(self.tally.stats.depth),
+            // Two doubts at once are none that anybody should have to weigh.
+            (End::DepthLimit, Some(_)) => Verdict::Unknown(Why::Depth),
+            (End::Out(why), _) => Verdict::Unknown(why),
         }
     }
 }

@@ -124,7 +124,7 @@ impl Tiers {
             match &mut own(shard).last {
                 Table::Packed(packed) => packed.reserve(part, key_bits)?,
                 Table::Vectors(table) => table.make_room(part)?,
-                Table::Ways(_) | Table::Cache(_) => {}
+                Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => {}
             }
         }
         let mut words = vec![0; record.len() / 4];
@@ -155,7 +155,9 @@ impl Table {
                 let word = |word: &AtomicU32| word.load(Ordering::Relaxed);
                 written = table.iter().try_for_each(|(_, vector)| put_words(out, vector.iter().map(word)));
             }
-            Table::Ways(_) | Table::Cache(_) => written = Err(io::Error::other("caches are not written")),
+            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => {
+                written = Err(io::Error::other("caches are not written"))
+            }
         }
         written
     }
@@ -187,7 +189,9 @@ fn put_back(
             table.reserve(1)?;
             table.intern(words, hash)?.1
         }
-        Table::Ways(_) | Table::Cache(_) => unreachable!("the shards were just made, and they are exact"),
+        Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => {
+            unreachable!("the shards were just made, and they are exact")
+        }
     })
 }
 
