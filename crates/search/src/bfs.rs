@@ -17,6 +17,7 @@ mod ledger;
 mod team;
 
 use crate::control::Control;
+use crate::observe::Observer;
 use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
@@ -124,6 +125,19 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
+    observed_bfs(model, store, queue, log, crew, control, None)
+}
+
+/// The same while somebody may look on.
+pub fn observed_bfs<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    queue: &mut Queue,
+    log: &mut StepLog,
+    crew: Crew,
+    control: &mut Control,
+    observer: Option<&mut dyn Observer>,
+) -> Outcome {
     let Chain { coder, tiers } = store;
     let search = Search {
         model,
@@ -140,7 +154,8 @@ pub fn bfs<M: Model + ?Sized>(
         full: AtomicUsize::new(usize::MAX),
         team: Team::new(),
     };
-    let mut ledger = Ledger::new(model, log, control);
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
         let _dismissal = Dismissal(&search.team);
         search.lead(&mut ledger, scope)
@@ -329,16 +344,28 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
                 if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
                     return Err(why);
                 }
-                search.coder.learn_from(&mut write(&search.tiers));
+                self.learn(ledger);
             }
             let starts = block.start(search.model, search.needs, part, first);
             block.encode(&search.coder, search.needs, &mut self.worker.keys);
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
+            ledger.show(&block, true, || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
         Ok(())
+    }
+
+    /// Lets the store learn, if it is time for that.
+    fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
+        let mut are_first = true;
+        let mut told = ledger
+            .observer
+            .as_mut()
+            .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
+        let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
+        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
     }
 
     /// Works off a part of the states that are left of a level, and says how many.
@@ -355,7 +382,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
             return Err(why);
         }
-        search.coder.learn_from(&mut write(&search.tiers));
+        self.learn(ledger);
         let (wave, shared) = self.plan(level, left, ledger)?;
         self.unseen += wave.states;
         if shared {
@@ -430,7 +457,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut block = write(&search.blocks[0]);
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
-        search.room()
+        search.room()?;
+        ledger.show(&block, false, || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
@@ -479,8 +507,13 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             place += block.entry.fresh_count() as usize;
         }
         self.perform_all(NUMBER, blocks)?;
-        for block in &search.blocks[..blocks] {
-            ledger.enter(&read(block))?;
+        let full = search.full.load(Ordering::Relaxed);
+        for (number, block) in search.blocks[..blocks].iter().enumerate() {
+            let block = read(block);
+            ledger.enter(&block)?;
+            if number < full {
+                ledger.show(&block, false, || true)?;
+            }
         }
         search.room()?;
         if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }

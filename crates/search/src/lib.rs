@@ -8,15 +8,17 @@
 pub mod bfs;
 pub mod control;
 pub mod dfs;
+pub mod observe;
 pub mod sleep;
 mod swaps;
 mod tally;
 pub mod trace;
 pub mod verdict;
 
-pub use bfs::{Crew, bfs};
+pub use bfs::{Crew, bfs, observed_bfs};
 pub use control::{Ask, Control, Limits, PathRoom, Stats};
 pub use dfs::{dfs, item_words, sleeping_dfs};
+pub use observe::{Observer, Seen};
 pub use sleep::Sleep;
 pub use trace::{ReplayError, Replayed, Walk, replay, verify};
 pub use verdict::{Outcome, Trace, Verdict, Violation, What, Why};

@@ -55,9 +55,9 @@ impl<'a> SharedCoder<'a> {
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
-    pub fn learn_from(&self, tiers: &mut Tiers) {
+    pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
         if tiers.samples() {
-            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
+            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
         }
     }
 
