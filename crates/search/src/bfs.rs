@@ -19,13 +19,14 @@ mod saved;
 mod team;
 
 use crate::control::Control;
+use crate::observe::Observer;
 use crate::verdict::{Outcome, Why};
 pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
 use plimsoll_store::{Chain, Keys, Needs, Queue, Recent, SharedCoder, StepLog, Tiers};
-pub use saved::{Keeper, Keeping, Saved};
+pub use saved::{Company, Keeper, Saved};
 use saved::{Mark, Place};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -57,19 +58,34 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
-    bfs_kept(model, store, queue, log, crew, control, Keeping::default())
+    observed_bfs(model, store, queue, log, crew, control, None)
 }
 
-/// The same for a search that goes on where another stood, or of which checkpoints are kept.
-pub fn bfs_kept<M: Model + ?Sized>(
+/// The same while somebody may look on.
+pub fn observed_bfs<M: Model + ?Sized>(
     model: &M,
     store: &mut Chain,
     queue: &mut Queue,
     log: &mut StepLog,
     crew: Crew,
     control: &mut Control,
-    keeping: Keeping,
+    observer: Option<&mut dyn Observer>,
 ) -> Outcome {
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    accompanied_bfs(model, store, queue, log, crew, control, Company { observer, ..Company::default() })
+}
+
+/// The same in any company.
+pub fn accompanied_bfs<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    queue: &mut Queue,
+    log: &mut StepLog,
+    crew: Crew,
+    control: &mut Control,
+    company: Company,
+) -> Outcome {
+    let Company { observer, from, keeper } = company;
     let Chain { coder, tiers } = store;
     let search = Search {
         model,
@@ -78,6 +94,7 @@ pub fn bfs_kept<M: Model + ?Sized>(
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
+        observed: observer.is_some(),
         coder: SharedCoder::new(coder),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
@@ -86,10 +103,11 @@ pub fn bfs_kept<M: Model + ?Sized>(
         full: AtomicUsize::new(usize::MAX),
         team: Team::new(),
     };
-    let mut ledger = Ledger::new(model, log, control);
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
         let _dismissal = Dismissal(&search.team);
-        search.lead(&mut ledger, keeping, scope)
+        search.lead(&mut ledger, from, keeper, scope)
     });
     // Whoever was told to stop may have been told nothing wrong about the last states.
     let end = match (end, ledger.control.stopped()) {
@@ -146,6 +164,8 @@ struct Search<'a, M: ?Sized> {
     crew: Crew,
     stop: &'a AtomicBool,
     deadline: Option<Instant>,
+    /// Is somebody told of every block?
+    observed: bool,
     coder: SharedCoder<'a>,
     tiers: RwLock<&'a mut Tiers>,
     queue: RwLock<&'a mut Queue>,
@@ -167,22 +187,29 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 /// What a worker keeps for itself.
 struct Worker {
     keys: Keys,
-    lately: Recent,
+    /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
+    lately: Option<Recent>,
 }
 
 impl Worker {
-    fn new(coder: &SharedCoder) -> Worker {
-        Worker { keys: Keys::default(), lately: coder.recent() }
+    fn new(coder: &SharedCoder, observed: bool) -> Worker {
+        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()) }
     }
 }
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
-    fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, keeping: Keeping, scope: &'s Scope<'s, '_>) -> End {
-        let (keeper, worker) = (keeping.keeper, Worker::new(&self.coder));
+    fn lead<'s>(
+        &'s self,
+        ledger: &mut Ledger<'a, '_, M>,
+        from: Option<Saved>,
+        keeper: Option<&mut dyn Keeper>,
+        scope: &'s Scope<'s, '_>,
+    ) -> End {
+        let worker = Worker::new(&self.coder, self.observed);
         let mut leader = Leader { search: self, worker, followers: 0, unseen: 0, divides: true, keeper, mark: None };
-        let mut place = keeping.from.as_ref().map(Saved::place);
-        match keeping.from {
+        let mut place = from.as_ref().map(Saved::place);
+        match from {
             Some(saved) => ledger.take_over(saved.into_books()),
             None => {
                 if let Err(why) = leader.start(ledger) {
@@ -237,7 +264,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys, &mut worker.lately);
+        block.encode(&self.coder, needs, &mut worker.keys, worker.lately.as_mut());
     }
 
     /// Phase 2, for one shard.
@@ -302,16 +329,28 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
                 if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
                     return Err(why);
                 }
-                search.coder.learn_from(&mut write(&search.tiers));
+                self.learn(ledger);
             }
             let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys, &mut self.worker.lately);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys, self.worker.lately.as_mut());
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
+            ledger.show(&block, true, || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
         Ok(())
+    }
+
+    /// Lets the store learn, if it is time for that.
+    fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
+        let mut are_first = true;
+        let mut told = ledger
+            .observer
+            .as_mut()
+            .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
+        let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
+        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
     }
 
     /// Works off some of the states that are left of a level, and says how many.
@@ -349,7 +388,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
             return Err(why);
         }
-        search.coder.learn_from(&mut write(&search.tiers));
+        self.learn(ledger);
         self.plan(place, ledger)
     }
 
@@ -435,7 +474,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let mut block = write(&search.blocks[0]);
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
-        search.room()
+        search.room()?;
+        ledger.show(&block, false, || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
@@ -443,7 +483,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         if block.done == Done::Full && write(&search.tiers).forget_sample() {
             let needs = read(&search.tiers).needs();
-            block.encode(&search.coder, needs, &mut self.worker.keys, &mut self.worker.lately);
+            block.encode(&search.coder, needs, &mut self.worker.keys, self.worker.lately.as_mut());
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
@@ -484,8 +524,13 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             place += block.entry.fresh_count() as usize;
         }
         self.perform_all(NUMBER, blocks)?;
-        for block in &search.blocks[..blocks] {
-            ledger.enter(&read(block))?;
+        let full = search.full.load(Ordering::Relaxed);
+        for (number, block) in search.blocks[..blocks].iter().enumerate() {
+            let block = read(block);
+            ledger.enter(&block)?;
+            if number < full {
+                ledger.show(&block, false, || true)?;
+            }
         }
         search.room()?;
         if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
@@ -496,7 +541,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
             let follow = move || {
-                let mut worker = Worker::new(&search.coder);
+                let mut worker = Worker::new(&search.coder, search.observed);
                 search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.

@@ -33,6 +33,14 @@ pub struct Buffers {
     keys: Keys,
 }
 
+#[cfg(test)]
+impl Buffers {
+    /// The keys of the last block.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+}
+
 impl Chain {
     /// A chain of one exact tier in 2^`shard_bits` shards, for states whose words use these bits.
     pub fn new(codec: Codec, used: &[u32], shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
@@ -90,7 +98,7 @@ impl Chain {
     pub fn insert(&mut self, block: Block, buffers: &mut Buffers, fresh: &mut Vec<u32>) -> Result<(), Full> {
         let Buffers { entry, keys } = buffers;
         fresh.clear();
-        self.tiers.learn(&mut self.coder);
+        self.tiers.learn(&mut self.coder, None);
         self.reserve_keys(block.len())?;
         entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
         self.tiers.look_at(&self.coder);

@@ -58,6 +58,19 @@ impl fmt::Display for Codec {
     }
 }
 
+impl Codec {
+    /// Words of 32 bits that make up the key of a state whose words use these bits.
+    pub fn key_words(self, used: &[u32]) -> usize {
+        let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
+        match self {
+            Codec::Plain => used.len(),
+            Codec::Packed if bits > u64::BITS => 4,
+            Codec::Digest(bits) if bits > u64::BITS => 4,
+            Codec::Packed | Codec::Tree | Codec::Digest(_) | Codec::Bitstate(_) | Codec::Adaptive => 2,
+        }
+    }
+}
+
 /// A codec with its tables, for states of one width.
 #[derive(Debug)]
 pub enum Coder {

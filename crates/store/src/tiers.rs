@@ -267,13 +267,20 @@ impl Tiers {
     }
 
     /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
-    /// place. Every block that was encoded by then must have been entered.
-    pub fn learn(&mut self, coder: &mut Coder) {
+    /// place. Every block that was encoded by then must have been entered. Who knows states by their keys is `told` the new ones,
+    /// in the order in which states were found, some at a time.
+    pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
         let shape = sample.shape();
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
-        if let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) {
-            (*coder, self.shards) = (learned, shards);
+        let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) else { return };
+        (*coder, self.shards) = (learned, shards);
+        let Some(told) = told else { return };
+        let mut keys = Keys::default();
+        for states in sample.states().chunks(BLOCK * coder.width()) {
+            keys.clear();
+            coder.encode(states, &mut keys).expect("they were encoded before");
+            told(&keys);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::expansion::Expansion;
 use crate::control::{Control, Stats};
+use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
@@ -30,6 +31,7 @@ pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     /// States that were expanded: the number of the next.
     pub expanded: u64,
     found: Option<Found>,
+    pub observer: Option<&'a mut dyn Observer>,
 }
 
 /// What was counted and found so far.
@@ -54,9 +56,14 @@ struct Found {
 }
 
 impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
-    pub fn new(model: &'a M, log: &'a mut StepLog, control: &'a mut Control<'c>) -> Self {
+    pub fn new(
+        model: &'a M,
+        log: &'a mut StepLog,
+        control: &'a mut Control<'c>,
+        observer: Option<&'a mut dyn Observer>,
+    ) -> Self {
         let tally = Tally::new(control.ask, model.conventions());
-        Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None }
+        Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None, observer }
     }
 
     /// What was counted and found so far.
@@ -96,6 +103,21 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         self.enter_fresh(block, block.level + 1)?;
         self.expanded += block.len() as u64;
         Ok(())
+    }
+
+    /// Shows a block that was just entered, whole, to the observer, if there is one.
+    pub fn show(&mut self, block: &Expansion, are_starts: bool, settled: impl Fn() -> bool) -> Result<(), Why> {
+        let Some(observer) = &mut self.observer else { return Ok(()) };
+        let seen = Seen {
+            first: block.first,
+            block: block.block(),
+            successors: &block.out,
+            fresh: &block.fresh,
+            first_fresh: self.log.len() - block.fresh.len() as u64,
+            entry: &block.entry,
+            settled: settled(),
+        };
+        if are_starts { observer.starts(&seen) } else { observer.block(&seen) }
     }
 
     /// Begins a level that has states, or says why it is not searched.

@@ -9,6 +9,7 @@ use super::ledger::Books;
 use super::{Crew, Leader, Search, read, write};
 use crate::bfs::expansion::Done;
 use crate::bfs::ledger::Ledger;
+use crate::observe::Observer;
 use plimsoll_model::Model;
 use plimsoll_store::{Block, Chain, Entry, LogMark, Queue, StepLog, Unloaded};
 use serde::{Deserialize, Serialize};
@@ -33,9 +34,10 @@ pub trait Keeper: Send {
     fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>);
 }
 
-/// Where a search begins, and who keeps checkpoints of it.
+/// Who goes along with a search: somebody who looks on, and somebody who keeps checkpoints; and where it begins.
 #[derive(Default)]
-pub struct Keeping<'k> {
+pub struct Company<'k> {
+    pub observer: Option<&'k mut dyn Observer>,
     pub from: Option<Saved>,
     pub keeper: Option<&'k mut dyn Keeper>,
 }
