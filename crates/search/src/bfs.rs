@@ -14,6 +14,7 @@
 
 mod expansion;
 mod ledger;
+mod saved;
 mod team;
 
 use crate::control::Control;
@@ -23,6 +24,8 @@ use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
 use plimsoll_store::{Chain, Keys, Needs, Queue, Recent, SharedCoder, StepLog, Tiers};
+pub use saved::{Keeper, Keeping, Saved};
+use saved::{Mark, Place};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
@@ -125,18 +128,18 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
-    observed_bfs(model, store, queue, log, crew, control, None)
+    bfs_kept(model, store, queue, log, crew, control, Keeping::default())
 }
 
-/// The same while somebody may look on.
-pub fn observed_bfs<M: Model + ?Sized>(
+/// The same for a search that goes on where another stood, of which checkpoints are kept, or on which somebody looks.
+pub fn bfs_kept<M: Model + ?Sized>(
     model: &M,
     store: &mut Chain,
     queue: &mut Queue,
     log: &mut StepLog,
     crew: Crew,
     control: &mut Control,
-    observer: Option<&mut dyn Observer>,
+    keeping: Keeping,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
     let search = Search {
@@ -146,7 +149,7 @@ pub fn observed_bfs<M: Model + ?Sized>(
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
-        observed: observer.is_some(),
+        observed: keeping.observer.is_some(),
         coder: SharedCoder::new(coder),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
@@ -155,11 +158,12 @@ pub fn observed_bfs<M: Model + ?Sized>(
         full: AtomicUsize::new(usize::MAX),
         team: Team::new(),
     };
+    let Keeping { from, keeper, observer } = keeping;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
     let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
         let _dismissal = Dismissal(&search.team);
-        search.lead(&mut ledger, scope)
+        search.lead(&mut ledger, from, keeper, scope)
     });
     // Whoever was told to stop may have been told nothing wrong about the last states.
     let end = match (end, ledger.control.stopped()) {
@@ -251,30 +255,41 @@ impl Worker {
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
-    fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let mut leader = Leader {
-            search: self,
-            worker: Worker::new(&self.coder, self.observed),
-            followers: 0,
-            unseen: 0,
-            divides: true,
-        };
-        if let Err(why) = leader.start(ledger) {
-            return End::Out(why);
+    fn lead<'s>(
+        &'s self,
+        ledger: &mut Ledger<'a, '_, M>,
+        from: Option<Saved>,
+        keeper: Option<&mut dyn Keeper>,
+        scope: &'s Scope<'s, '_>,
+    ) -> End {
+        let worker = Worker::new(&self.coder, self.observed);
+        let mut leader = Leader { search: self, worker, followers: 0, unseen: 0, divides: true, keeper, mark: None };
+        let mut place = from.as_ref().map(Saved::place);
+        match from {
+            Some(saved) => ledger.take_over(saved.into_books()),
+            None => {
+                if let Err(why) = leader.start(ledger) {
+                    return End::Out(why);
+                }
+            }
         }
-        for level in 0.. {
-            let mut left = read(&self.queue).len();
-            if left == 0 {
+        for level in place.map_or(0, |place| place.level).. {
+            let first = Place { level, level_left: read(&self.queue).len(), wave_left: 0 };
+            let mut place = place.take().unwrap_or(first);
+            if place.level_left == 0 {
                 return End::Done;
             }
+            leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
+                leader.keep(0, ledger);
                 return end;
             }
-            while left > 0 {
-                match leader.work_off(level, left, ledger, scope) {
-                    Ok(states) => left -= states,
+            while place.level_left > 0 {
+                match leader.work_off(place, ledger, scope) {
+                    Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
                 }
+                place.wave_left = 0;
                 if ledger.ends_within(level) {
                     return End::Found;
                 }
@@ -344,7 +359,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     }
 }
 
-struct Leader<'s, 'a, M: ?Sized> {
+struct Leader<'s, 'a, 'k, M: ?Sized> {
     search: &'s Search<'a, M>,
     worker: Worker,
     /// Workers that were started.
@@ -353,9 +368,12 @@ struct Leader<'s, 'a, M: ?Sized> {
     unseen: usize,
     /// The store may still be divided into shards.
     divides: bool,
+    /// Who keeps checkpoints, and how things stood before what is under way.
+    keeper: Option<&'k mut dyn Keeper>,
+    mark: Option<Mark>,
 }
 
-impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
+impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     /// Enters the initial states.
     fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
@@ -391,27 +409,26 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         self.search.coder.learn_from(&mut write(&self.search.tiers), told);
     }
 
-    /// Works off a part of the states that are left of a level, and says how many.
+    /// Works off some of the states that are left of a level, and says how many.
     fn work_off(
         &mut self,
-        level: u32,
-        left: usize,
+        place: Place,
         ledger: &mut Ledger<'a, '_, M>,
         scope: &'s Scope<'s, '_>,
     ) -> Result<usize, Why> {
         let search = self.search;
-        let look = self.unseen >= STATES_PER_LOOK;
-        self.unseen = if look { 0 } else { self.unseen };
-        if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
-            return Err(why);
+        self.mark(place, ledger);
+        self.keep_if_due(ledger);
+        let next = self.next_wave(place, ledger);
+        if next.is_err() {
+            self.keep(0, ledger);
         }
-        self.learn(ledger);
-        let (wave, shared) = self.plan(level, left, ledger)?;
+        let (wave, shared) = next?;
         self.unseen += wave.states;
         if shared {
             self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
         }
-        let done = self.work_off_parts(wave, shared, ledger);
+        let done = self.work_off_parts(wave, shared, place, ledger);
         // Looked at where waves end, for parts are cut for the workers at hand.
         let stats = &mut ledger.tally.stats;
         stats.frontier = read(&search.queue).len() as u64;
@@ -419,8 +436,26 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         done.map(|()| wave.states)
     }
 
+    /// The next wave, and whether it is worth sharing, unless the search must end.
+    fn next_wave(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
+        let search = self.search;
+        let look = self.unseen >= STATES_PER_LOOK;
+        self.unseen = if look { 0 } else { self.unseen };
+        if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
+            return Err(why);
+        }
+        self.learn(ledger);
+        self.plan(place, ledger)
+    }
+
     /// Works off a wave, as much at a time as there are buffers for.
-    fn work_off_parts(&mut self, wave: Wave, shared: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    fn work_off_parts(
+        &mut self,
+        wave: Wave,
+        shared: bool,
+        place: Place,
+        ledger: &mut Ledger<'a, '_, M>,
+    ) -> Result<(), Why> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
@@ -428,7 +463,14 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
             let part = part.first_states(write(&search.queue).ready(part.states)?);
             *write(&search.wave) = part;
+            let done_states = wave.states - left.states;
+            self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
+            // Whoever was told to stop may have been told nothing wrong about these states.
+            let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
+            if done.is_err() {
+                self.keep(part.blocks, ledger);
+            }
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
             done?;
             left = left.after(part.states);
@@ -438,8 +480,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
 
     /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
     /// else: a search that ends early ends with a wave.
-    fn plan(&mut self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
+    fn plan(&mut self, place: Place, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
         let search = self.search;
+        let Place { level, level_left, wave_left } = place;
         let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
         let degree = ledger.degree().saturating_add(1);
         let samples = read(&search.tiers).samples();
@@ -449,7 +492,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             let missing = limit.saturating_sub(ledger.tally.stats.states);
             successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
         }
-        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
+        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(level_left);
+        // A wave that had begun ends where it would have ended.
+        let states = if wave_left > 0 { wave_left } else { states };
         let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
@@ -564,6 +609,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let worker = &mut self.worker;
         let done = search.team.lead(phase, items, |phase, item| search.perform(phase, item, worker));
         // Whoever panicked will be heard of when all have come home.
+        if !done {
+            self.keeper = None;
+        }
         if done { Ok(()) } else { Err(Why::Interrupted) }
     }
 }

@@ -5,7 +5,9 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
 use crate::row::Row;
+use crate::stream::Unloaded;
 use crate::tiers::{Block, Entry, Tiers};
+use std::io::Read;
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
 /// enter different shards at once.
@@ -59,6 +61,13 @@ impl Chain {
         let coder = Coder::new(codec, used, grant)?;
         let tiers = Tiers::of(&coder, row, pins, capacity, grant)?;
         Ok(Chain { coder, tiers })
+    }
+
+    /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
+    /// shards from then on.
+    pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<(), Unloaded> {
+        self.coder.load(from, self.tiers.grant())?;
+        self.tiers.load(&self.coder, shard_bits, from)
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.

@@ -2,6 +2,7 @@
 
 pub mod arena;
 pub mod batch;
+pub mod blocks;
 pub mod budget;
 pub mod cache;
 pub mod chain;
@@ -24,6 +25,7 @@ pub mod row;
 mod sample;
 pub mod sharing;
 pub mod stack;
+pub mod stream;
 pub mod tiers;
 pub mod tree;
 
@@ -32,7 +34,7 @@ pub use cache::{Answer, Health, Note, Place, Rule};
 pub use chain::{Buffers, Chain, Usage};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
-pub use log::{Piece, StepLog};
+pub use log::{LogMark, Piece, StepLog};
 pub use numbers::{Answers, Keeping, Numbers};
 pub use odds::Odds;
 pub use queue::Queue;
@@ -40,4 +42,5 @@ pub use recent::Recent;
 pub use row::{Room, Row, Tier};
 pub use sharing::SharedCoder;
 pub use stack::Stack;
+pub use stream::Unloaded;
 pub use tiers::{Block, Entry, Needs, Tiers};

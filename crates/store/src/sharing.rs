@@ -8,6 +8,7 @@ use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -61,6 +62,11 @@ impl<'a> SharedCoder<'a> {
     /// Tells `tiers` how long keys are by now; see [`Tiers::look_at`].
     pub fn show(&self, tiers: &Tiers) {
         tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Writes what keys depend on; see [`Coder::save`].
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).save(out)
     }
 
     /// Divides the shards of `tiers`; see [`Tiers::divide`].

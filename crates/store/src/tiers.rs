@@ -11,6 +11,7 @@ mod cached;
 mod divided;
 mod entry;
 mod lossy;
+mod saved;
 
 pub use entry::{Block, Entry, Needs};
 

@@ -4,12 +4,13 @@
 //! depends on how many workers there are.
 
 use super::expansion::Expansion;
-use crate::control::Control;
+use crate::control::{Control, Stats};
 use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
 use plimsoll_store::{Odds, SpillError, StepLog};
+use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
 pub(super) enum End {
@@ -23,7 +24,7 @@ pub(super) enum End {
 
 pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     model: &'a M,
-    log: &'a mut StepLog,
+    pub log: &'a mut StepLog,
     pub control: &'a mut Control<'c>,
     pub tally: Tally,
     initial_states: u64,
@@ -33,7 +34,18 @@ pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     pub observer: Option<&'a mut dyn Observer>,
 }
 
+/// What was counted and found so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Books {
+    pub stats: Stats,
+    error_state: Option<u32>,
+    pub initial_states: u64,
+    pub expanded: u64,
+    found: Option<Found>,
+}
+
 /// A violation at state `number`, or on its successor `step`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Found {
     what: What,
     number: u64,
@@ -52,6 +64,19 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
     ) -> Self {
         let tally = Tally::new(control.ask, model.conventions());
         Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None, observer }
+    }
+
+    /// What was counted and found so far.
+    pub fn books(&self) -> Books {
+        let Ledger { tally, initial_states, expanded, found, .. } = self;
+        let (stats, error_state) = (tally.stats.clone(), tally.error_state);
+        Books { stats, error_state, initial_states: *initial_states, expanded: *expanded, found: found.clone() }
+    }
+
+    /// Goes on with the books of an earlier search.
+    pub fn take_over(&mut self, books: Books) {
+        (self.tally.stats, self.tally.error_state) = (books.stats, books.error_state);
+        (self.initial_states, self.expanded, self.found) = (books.initial_states, books.expanded, books.found);
     }
 
     /// Enters the initial states, which were numbered, and the starts that went wrong.
