@@ -5,6 +5,7 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
 use crate::row::Row;
+use crate::runs::Layers;
 use crate::stream::Unloaded;
 use crate::tiers::{Block, Entry, Tiers};
 use std::io::Read;
@@ -47,6 +48,11 @@ impl Chain {
         let coder = Coder::new(codec, used, grant)?;
         let tiers = Tiers::exact(&coder, shard_bits, grant)?;
         Ok(Chain { coder, tiers })
+    }
+
+    /// The same with room on disk; see [`Tiers::above`].
+    pub fn above(self, layers: Layers) -> Chain {
+        Chain { tiers: self.tiers.above(layers), ..self }
     }
 
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
