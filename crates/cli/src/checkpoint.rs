@@ -170,10 +170,11 @@ impl Checkpoint {
 
     /// From now on it is for this search, unless its strategy cannot go on later, or what goes on is another.
     pub fn attach(&mut self, executor: &Executor, plan: &Plan) -> Result<(), Failure> {
-        if plan.search != Order::Bfs || !plan.strategy_parts.row.holds_all() || !plan.codec.is_injective() {
+        let holds_all = plan.strategy_parts.row.holds_all() && plan.codec.is_injective();
+        if plan.search != Order::Bfs || !holds_all {
             return Err(Failure::usage(format!(
-                "--checkpoint: this strategy cannot be resumed ({}, {}): only breadth-first searches that hold every state can",
-                plan.strategy, plan.order
+                "--checkpoint: this strategy cannot be resumed ({}, {}, {}): only breadth-first searches that hold every state can",
+                plan.strategy, plan.order, plan.store
             )));
         }
         let system = manifest::identity(executor, plan);

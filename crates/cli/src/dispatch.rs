@@ -6,7 +6,7 @@ use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
 use plimsoll_search::{
-    Company, Control, Keeper, Outcome, Sleep, Stats, Verdict, Why, accompanied_bfs, dfs, item_words, sleeping_dfs,
+    Control, Keeper, Keeping, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
 };
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
@@ -72,15 +72,15 @@ fn breadth_first<M: Model + ?Sized>(
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let mut company = Company::default();
+    let mut keeping = Keeping::default();
     if let Some(checkpoint) = checkpoint.take() {
         if plan.spill_dir.is_some() {
             checkpoint.charge(disk, plan.disk_bytes);
         }
-        company.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
-        company.keeper = Some(checkpoint as &mut dyn Keeper);
+        keeping.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
+        keeping.keeper = Some(checkpoint as &mut dyn Keeper);
     }
-    let outcome = accompanied_bfs(model, &mut store, &mut queue, &mut log, plan.crew, control, company);
+    let outcome = bfs_kept(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 

@@ -4,7 +4,7 @@
 //! 3. **number** a block: what is fresh goes to the queue and to the step log, properties are checked.
 //!
 //! Each is done by whoever is free, item by item ([`team`]); in between the leader adds up, and enters blocks into the
-//! ledger ([`ledger`]) in order. Equal states meet in one shard in the order in which they were found, so **states,
+//! ledger ([`ledger`]) in order. With a disk a level is sealed when it is done ([`seal`]). Equal states meet in one shard in the order in which they were found, so **states,
 //! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
 //! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
@@ -16,6 +16,7 @@ mod crew;
 mod expansion;
 mod ledger;
 mod saved;
+mod seal;
 mod team;
 
 use crate::control::Control;
@@ -25,11 +26,12 @@ pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Keys, Needs, Queue, Recent, SharedCoder, StepLog, Tiers};
-pub use saved::{Company, Keeper, Saved};
+use plimsoll_store::{Chain, Entry, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+pub use saved::{Keeper, Keeping, Saved};
 use saved::{Mark, Place};
+use seal::Settled;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
 use std::time::Instant;
 use team::Team;
@@ -48,6 +50,10 @@ const STATES_PER_LOOK: usize = 1024;
 const EXPAND: u8 = 0;
 const ENTER: u8 = 1;
 const NUMBER: u8 = 2;
+/// What is done for each shard where there is a disk: its tables leave memory, its runs are asked, or merged.
+const FLUSH: u8 = 3;
+const SIFT: u8 = 4;
+const MERGE: u8 = 5;
 
 /// Searches `model` breadth first.
 pub fn bfs<M: Model + ?Sized>(
@@ -58,51 +64,41 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
-    observed_bfs(model, store, queue, log, crew, control, None)
+    bfs_kept(model, store, queue, log, crew, control, Keeping::default())
 }
 
-/// The same while somebody may look on.
-pub fn observed_bfs<M: Model + ?Sized>(
+/// The same for a search that goes on where another stood, of which checkpoints are kept, or on which somebody looks.
+pub fn bfs_kept<M: Model + ?Sized>(
     model: &M,
     store: &mut Chain,
     queue: &mut Queue,
     log: &mut StepLog,
     crew: Crew,
     control: &mut Control,
-    observer: Option<&mut dyn Observer>,
+    keeping: Keeping,
 ) -> Outcome {
-    let observer = observer.map(|observer| observer as &mut dyn Observer);
-    accompanied_bfs(model, store, queue, log, crew, control, Company { observer, ..Company::default() })
-}
-
-/// The same in any company.
-pub fn accompanied_bfs<M: Model + ?Sized>(
-    model: &M,
-    store: &mut Chain,
-    queue: &mut Queue,
-    log: &mut StepLog,
-    crew: Crew,
-    control: &mut Control,
-    company: Company,
-) -> Outcome {
-    let Company { observer, from, keeper } = company;
     let Chain { coder, tiers } = store;
     let search = Search {
         model,
         conventions: model.conventions(),
         needs: tiers.needs(),
+        defers: AtomicBool::new(tiers.defers()),
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
-        observed: observer.is_some(),
+        observed: keeping.observer.is_some(),
         coder: SharedCoder::new(coder),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
         wave: RwLock::new(Wave::default()),
         blocks: (0..crew.blocks()).map(|_| RwLock::new(Expansion::new(model.width()))).collect(),
         full: AtomicUsize::new(usize::MAX),
+        looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
+        urgent: AtomicBool::new(false),
+        failure: Mutex::new(None),
         team: Team::new(),
     };
+    let Keeping { from, keeper, observer } = keeping;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
     let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
@@ -173,6 +169,13 @@ struct Search<'a, M: ?Sized> {
     blocks: Vec<RwLock<Expansion>>,
     /// The first block of the wave with a state for which there was no room.
     full: AtomicUsize,
+    /// What is fresh is a candidate.
+    defers: AtomicBool,
+    /// Candidates that violate a property end the search; one was found.
+    looks_ahead: bool,
+    urgent: AtomicBool,
+    /// What went wrong on disk.
+    failure: Mutex<Option<Why>>,
     team: Team,
 }
 
@@ -206,8 +209,18 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         keeper: Option<&mut dyn Keeper>,
         scope: &'s Scope<'s, '_>,
     ) -> End {
-        let worker = Worker::new(&self.coder, self.observed);
-        let mut leader = Leader { search: self, worker, followers: 0, unseen: 0, divides: true, keeper, mark: None };
+        let (worker, settled) = (Worker::new(&self.coder, self.observed), Settled::default());
+        let mut leader = Leader {
+            search: self,
+            worker,
+            settled,
+            unmerged: self.defers.load(Ordering::Relaxed),
+            followers: 0,
+            unseen: 0,
+            divides: true,
+            keeper,
+            mark: None,
+        };
         let mut place = from.as_ref().map(Saved::place);
         match from {
             Some(saved) => ledger.take_over(saved.into_books()),
@@ -234,9 +247,17 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                     Err(why) => return End::Out(why),
                 }
                 place.wave_left = 0;
+                if leader.must_seal(ledger)
+                    && let Err(why) = leader.seal(level + 1, ledger)
+                {
+                    return End::Out(why);
+                }
                 if ledger.ends_within(level) {
                     return End::Found;
                 }
+            }
+            if let Err(why) = leader.seal(level + 1, ledger) {
+                return End::Out(why);
             }
         }
         unreachable!("there are fewer levels than numbers")
@@ -247,7 +268,22 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match phase {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
-            _ => self.number(item),
+            NUMBER => self.number(item),
+            _ => self.perform_on_disk(phase, item),
+        }
+    }
+
+    /// The same for what is done on disk.
+    fn perform_on_disk(&self, phase: u8, shard: usize) {
+        let tiers = read(&self.tiers);
+        let done = match (phase, tiers.layers()) {
+            (FLUSH, _) => tiers.flush(shard),
+            (SIFT, Some(layers)) => layers.sift(shard).map_err(Shortage::Disk),
+            (_, Some(layers)) => layers.merge(shard),
+            (_, None) => Ok(()),
+        };
+        if let Err(shortage) = done {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(shortage.into());
         }
     }
 
@@ -284,7 +320,14 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     fn number(&self, number: usize) {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
-        block.number(self.model, &read(&self.queue), None);
+        if !self.defers.load(Ordering::Relaxed) {
+            return block.number(self.model, &read(&self.queue), None);
+        }
+        if let Some(layers) = read(&self.tiers).layers()
+            && block.set_aside(self.model, &layers.candidates, None, self.looks_ahead)
+        {
+            self.urgent.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Why a block has no keys.
@@ -306,6 +349,9 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
 struct Leader<'s, 'a, 'k, M: ?Sized> {
     search: &'s Search<'a, M>,
     worker: Worker,
+    settled: Settled,
+    /// There are runs that were not merged.
+    unmerged: bool,
     /// Workers that were started.
     followers: usize,
     /// States since the last call of `watch`.
@@ -339,6 +385,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             ledger.show(&block, true, || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
+        drop(block);
+        self.seal(0, ledger)?;
+        ledger.end_starts();
         Ok(())
     }
 
@@ -375,7 +424,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let done = self.work_off_parts(wave, shared, place, ledger);
         // Looked at where waves end, for parts are cut for the workers at hand.
         let stats = &mut ledger.tally.stats;
-        stats.frontier = read(&search.queue).len() as u64;
+        let waiting = read(&search.tiers).layers().map_or(0, |layers| layers.candidates.len());
+        stats.frontier = (read(&search.queue).len() + waiting) as u64;
         stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
         done.map(|()| wave.states)
     }
@@ -481,19 +531,27 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     /// Takes a block that was expanded through the other phases.
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
-        if block.done == Done::Full && write(&search.tiers).forget_sample() {
-            let needs = read(&search.tiers).needs();
-            block.encode(&search.coder, needs, &mut self.worker.keys, self.worker.lately.as_mut());
+        let depth = block.block().depth;
+        if block.done == Done::Full {
+            self.encode_again(block, depth)?;
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
         }
+        search.coder.show(&read(&search.tiers));
+        self.make_room(&[&block.entry], depth)?;
         let mut tiers = write(&search.tiers);
-        search.coder.show(&tiers);
         if tiers.enter_all(block.block(), &block.entry).is_err() {
             search.full.store(0, Ordering::Relaxed);
         }
         block.find_fresh();
+        if let Some(layers) = tiers.layers_mut().filter(|layers| layers.defers()) {
+            block.place = layers.candidates.extend(block.fresh.len())?;
+            if block.set_aside(search.model, &layers.candidates, starts, search.looks_ahead) {
+                search.urgent.store(true, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
         let mut queue = write(&search.queue);
         block.place = queue.extend(block.fresh.len())?;
         block.number(search.model, &queue, starts);
@@ -505,6 +563,12 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         self.perform_all(EXPAND, part.blocks)?;
+        for block in &search.blocks[..part.blocks] {
+            let mut block = write(block);
+            if block.done == Done::Full && read(&search.tiers).layers().is_some() {
+                self.encode_again(&mut block, part.level + 1)?;
+            }
+        }
         let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
         let blocks = (0..part.blocks).take_while(encoded).count();
         write(&search.wave).blocks = blocks;
@@ -513,11 +577,18 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             search.coder.show(&tiers);
             tiers.shards()
         };
+        let held: Vec<_> = search.blocks[..blocks].iter().map(read).collect();
+        let entries: Vec<&Entry> = held.iter().map(|block| &block.entry).collect();
+        self.make_room(&entries, part.level + 1)?;
+        drop(held);
         self.perform_all(ENTER, shards)?;
         // What comes behind a block that found no room does not count.
         let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));
         let fresh = search.blocks[..blocks].iter().map(|block| read(block).entry.fresh_count() as usize).sum();
-        let mut place = write(&search.queue).extend(fresh)?;
+        let mut place = match write(&search.tiers).layers_mut().filter(|layers| layers.defers()) {
+            Some(layers) => layers.candidates.extend(fresh)?,
+            None => write(&search.queue).extend(fresh)?,
+        };
         for block in &search.blocks[..blocks] {
             let mut block = write(block);
             block.place = place;

@@ -3,12 +3,11 @@
 
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
-use plimsoll_search::{
-    Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, accompanied_bfs,
-};
+use plimsoll_search::{Ask, Control, Crew, Keeper, Keeping, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_kept};
 use plimsoll_store::blocks::{Reader, Writer};
-use plimsoll_store::disk::{Disk, faulty::Faulty};
+use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
 use plimsoll_store::packing::Packing;
+use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog, Unloaded};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -74,6 +73,8 @@ struct Setting {
     /// For store, queue and log.
     memory: [u64; 3],
     spills: bool,
+    /// Where keys go when memory is full.
+    layered: bool,
     /// When to keep a checkpoint, by waves; after the last the search ends.
     due: Vec<usize>,
     /// After how many states somebody stops it.
@@ -104,11 +105,23 @@ fn codec_for(codec: Codec, model: &dyn Model) -> Codec {
     if codec == Codec::Packed && Packing::new(&model.used_bits()).is_none() { Codec::Tree } else { codec }
 }
 
+fn layers(model: &dyn Model, codec: Codec, grant: &Grant) -> Layers {
+    let bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+    let on = |bytes: usize| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+    let wide = codec_for(codec, model) == Codec::Packed && bits > 64;
+    let candidates = Candidates::new(model.width(), wide, &Grant::unlimited(), [on(SLOT), on(SLOT)]);
+    Layers::new(Keep::All, candidates, on(BLOCK_BYTES), grant)
+}
+
 /// Searches from the beginning or from a checkpoint; returns what was seen, and the checkpoints.
 fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(Seen, Vec<Kept>), Unloaded> {
     let grant = |part: usize| Budget::new(1 << 40).grant("part", setting.memory[part]);
     let spill = || setting.spills.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
-    let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &grant(0)).unwrap();
+    let store_grant = grant(0);
+    let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &store_grant).unwrap();
+    if setting.layered {
+        store = store.above(layers(model, setting.codec, &store_grant));
+    }
     let mut queue = Queue::new(model.width(), grant(1), spill());
     let mut log = StepLog::new(grant(2), spill());
     let from = match from {
@@ -124,8 +137,8 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
     let mut notebook = Notebook { waves: AtomicUsize::new(0), due: setting.due.clone(), stop: &stop, kept: Vec::new() };
     let room = PathRoom::new(Grant::unlimited());
     let mut control = Control { ask: setting.ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
-    let company = Company { from, keeper: Some(&mut notebook), observer: None };
-    let outcome = accompanied_bfs(&stopper, &mut store, &mut queue, &mut log, setting.crew, &mut control, company);
+    let keeping = Keeping { from, keeper: Some(&mut notebook), observer: None };
+    let outcome = bfs_kept(&stopper, &mut store, &mut queue, &mut log, setting.crew, &mut control, keeping);
     let starts = log.len().min(1);
     let some = (0..log.len()).step_by(7 + log.len() as usize / 50);
     let paths = some.map(|number| log.path(number, starts).unwrap()).collect();
@@ -133,7 +146,16 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
 }
 
 fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
-    Setting { codec, crew, ask, memory: PLENTY, spills: false, due: Vec::new(), stopped_after: usize::MAX }
+    Setting {
+        codec,
+        crew,
+        ask,
+        memory: PLENTY,
+        spills: false,
+        layered: false,
+        due: Vec::new(),
+        stopped_after: usize::MAX,
+    }
 }
 
 const ALL: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
@@ -254,6 +276,45 @@ fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
             Ok((again, _)) if again.outcome.complete => assert_eq!(again, whole),
             Ok((again, _)) => assert_eq!(again.outcome.verdict, Verdict::Unknown(Why::Memory)),
             Err(error) => assert!(matches!(error, Unloaded::Memory), "{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
+    let model = Counters { width: 7, most: 4 };
+    let ask = Ask { deadlocks: false, ..ALL };
+    let mut draw = Draw::new(0);
+    for (number, codec) in [Codec::Packed, Codec::Tree].into_iter().cycle().take(8).enumerate() {
+        let crew = |workers: usize| Crew { wave_successors: 9000, ..small_crew(workers, 200) };
+        let plenty = unlimited(codec, crew([1, 2, 5][number % 3]), ask);
+        let memory = |bytes: u64| [bytes, 1 << 40, 1 << 40];
+        let scarce =
+            |crew: Crew, bytes: u64| Setting { memory: memory(bytes), layered: true, ..unlimited(codec, crew, ask) };
+        let least = if codec == Codec::Packed { 150 << 10 } else { 420 << 10 };
+        let (whole, _) = search(&model, &plenty, None).unwrap();
+        // At the end of a level at the latest, so all of these become checkpoints.
+        let due: Vec<usize> = (0..3).map(|_| 8 + draw.below(20) as usize).collect();
+        let (_, on_disk) = search(&model, &Setting { due: due.clone(), ..scarce(plenty.crew, least) }, None).unwrap();
+        let (_, in_memory) = search(&model, &Setting { due, ..plenty.clone() }, None).unwrap();
+        assert!(on_disk.len() > 1 && in_memory.len() > 1);
+        let from_runs = |kept: &Kept| {
+            let mut store = Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
+            store.load(0, &mut &kept.bytes[..]).unwrap().is_none()
+        };
+        assert!(on_disk.iter().any(from_runs) && !in_memory.iter().any(from_runs), "nothing was on disk");
+        for (index, kept) in on_disk.iter().chain(&in_memory).enumerate() {
+            let workers = [1, 2, 5][(index + number) % 3];
+            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), least + (64 << 10))] {
+                let (seen, _) = search(&model, &setting, Some(kept)).unwrap();
+                let (Outcome { verdict, stats, .. }, of) = (&seen.outcome, &whole.outcome.stats);
+                assert_eq!((verdict, stats.states, stats.transitions), (&Verdict::Holds, of.states, of.transitions));
+                assert_eq!(
+                    (stats.levels, stats.matched, &seen.paths),
+                    (of.levels, of.matched, &whole.paths),
+                    "{index}"
+                );
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
 use crate::row::Row;
+use crate::runs::Layers;
 use crate::stream::Unloaded;
 use crate::tiers::{Block, Entry, Tiers};
 use std::io::Read;
@@ -49,6 +50,11 @@ impl Chain {
         Ok(Chain { coder, tiers })
     }
 
+    /// The same with room on disk; see [`Tiers::above`].
+    pub fn above(self, layers: Layers) -> Chain {
+        Chain { tiers: self.tiers.above(layers), ..self }
+    }
+
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
     pub fn with_row(
         codec: Codec,
@@ -64,8 +70,8 @@ impl Chain {
     }
 
     /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
-    /// shards from then on.
-    pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<(), Unloaded> {
+    /// shards from then on. Says how many states there are, if that is known.
+    pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
         self.coder.load(from, self.tiers.grant())?;
         self.tiers.load(&self.coder, shard_bits, from)
     }

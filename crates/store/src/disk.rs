@@ -15,6 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes in a slot, where nobody says otherwise.
 pub const SLOT: usize = 64 << 10;
@@ -54,7 +55,8 @@ pub struct Spill {
     slot_bytes: usize,
     grant: Grant,
     places: Mutex<Places>,
-    traffic: [AtomicU64; 2],
+    /// Bytes written, bytes read, nanoseconds.
+    traffic: [AtomicU64; 3],
 }
 
 #[derive(Debug, Default)]
@@ -114,11 +116,11 @@ impl Spill {
         assert!(bytes.len() <= self.slot_bytes);
         let place = self.take_place().ok_or(SpillError::Full)?;
         let (disk, offset) = self.address(place);
-        match disk.write_at(bytes, offset) {
-            Ok(()) => {
-                self.traffic[0].fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                Ok(Slot { place, checksum: crc32fast::hash(bytes) })
-            }
+        let start = Instant::now();
+        let written = disk.write_at(bytes, offset);
+        self.count(0, bytes.len(), start);
+        match written {
+            Ok(()) => Ok(Slot { place, checksum: crc32fast::hash(bytes) }),
             Err(error) => {
                 self.places().free.push(place);
                 Err(SpillError::Io(error))
@@ -130,8 +132,9 @@ impl Spill {
     pub fn read(&self, slot: &Slot, bytes: &mut [u8]) -> Result<(), SpillError> {
         assert!(bytes.len() <= self.slot_bytes);
         let (disk, offset) = self.address(slot.place);
+        let start = Instant::now();
         disk.read_at(bytes, offset).map_err(SpillError::Io)?;
-        self.traffic[1].fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count(1, bytes.len(), start);
         if crc32fast::hash(bytes) == slot.checksum { Ok(()) } else { Err(SpillError::Damaged) }
     }
 
@@ -142,6 +145,16 @@ impl Spill {
     /// Bytes that were written, and read.
     pub fn traffic(&self) -> [u64; 2] {
         [0, 1].map(|way: usize| self.traffic[way].load(Ordering::Relaxed))
+    }
+
+    /// How long that took.
+    pub fn seconds(&self) -> f64 {
+        Duration::from_nanos(self.traffic[2].load(Ordering::Relaxed)).as_secs_f64()
+    }
+
+    fn count(&self, way: usize, bytes: usize, start: Instant) {
+        self.traffic[way].fetch_add(bytes as u64, Ordering::Relaxed);
+        self.traffic[2].fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// A place that is free, the lowest that never was in use otherwise.

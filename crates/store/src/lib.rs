@@ -22,6 +22,7 @@ pub mod queue;
 mod recent;
 pub mod region;
 pub mod row;
+pub mod runs;
 mod sample;
 pub mod sharing;
 pub mod stack;

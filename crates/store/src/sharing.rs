@@ -69,6 +69,11 @@ impl<'a> SharedCoder<'a> {
         self.coder.read().unwrap_or_else(PoisonError::into_inner).save(out)
     }
 
+    /// Shows the codec.
+    pub fn with<T>(&self, look: impl FnOnce(&Coder) -> T) -> T {
+        look(&self.coder.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Divides the shards of `tiers`; see [`Tiers::divide`].
     pub fn divide(&self, tiers: &mut Tiers, shard_bits: u32) -> bool {
         tiers.divide(&self.coder.read().unwrap_or_else(PoisonError::into_inner), shard_bits)

@@ -188,8 +188,8 @@ impl Run<'_> {
         progress::end_stage(!options.output.quiet);
         loading::end();
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
-        self.checkpoint.map_or(Ok(()), |checkpoint| checkpoint.borrow_mut().attach(&executor, &plan))?;
         notes.extend(exact_instead(&plan, executor.model()));
+        self.checkpoint.map_or(Ok(()), |checkpoint| checkpoint.borrow_mut().attach(&executor, &plan))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());

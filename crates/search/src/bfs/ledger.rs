@@ -3,13 +3,14 @@
 //! Everything that is counted or decided is counted and decided here, by one worker and in order. So nothing of it
 //! depends on how many workers there are.
 
-use super::expansion::Expansion;
+use super::expansion::{Expansion, Hit};
+use super::seal::Settled;
 use crate::control::{Control, Stats};
 use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{Odds, SpillError, StepLog};
+use plimsoll_store::{Odds, Piece, SpillError, StepLog};
 use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
@@ -86,9 +87,13 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             self.find(what, 0, Some(position), (0, 0, position));
         }
         let entered = self.enter_fresh(block, 0);
-        // Paths end at the initial states, also if not all of them found room.
-        self.initial_states = self.log.len();
+        self.end_starts();
         entered
+    }
+
+    /// Takes note of how many initial states there are so far. Paths end at those, also if not all of them found room.
+    pub fn end_starts(&mut self) {
+        self.initial_states = self.log.len();
     }
 
     /// Enters a block of states that were expanded and whose successors were numbered.
@@ -170,12 +175,22 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
 
     /// Logs what is fresh, and what is wrong with it.
     fn enter_fresh(&mut self, block: &Expansion, depth: u32) -> Result<(), Why> {
-        let number = self.log.len();
         self.tally.stats.matched += (block.out.len() - block.fresh.len() - block.skip.len()) as u64;
-        let logged = self.log.append(&block.steps);
+        self.enter_found(&block.steps, &block.hits, depth)
+    }
+
+    /// Enters candidates of which the disk was asked.
+    pub fn enter_survivors(&mut self, settled: &Settled, depth: u32) -> Result<(), Why> {
+        self.tally.stats.matched += settled.known();
+        self.enter_found(&settled.steps, &settled.hits, depth)
+    }
+
+    fn enter_found(&mut self, steps: &Piece, hits: &[Hit], depth: u32) -> Result<(), Why> {
+        let number = self.log.len();
+        let logged = self.log.append(steps);
         let end = self.log.len();
         self.tally.stats.states += end - number;
-        for hit in block.hits.iter().filter(|hit| number + (hit.index as u64) < end) {
+        for hit in hits.iter().filter(|hit| number + (hit.index as u64) < end) {
             let what = self.tally.hit(hit.property);
             self.find(what, number + hit.index as u64, None, (depth, hit.parent, hit.position));
         }

@@ -34,12 +34,12 @@ pub trait Keeper: Send {
     fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>);
 }
 
-/// Who goes along with a search: somebody who looks on, and somebody who keeps checkpoints; and where it begins.
+/// Where a search begins, who keeps checkpoints of it, and who looks on.
 #[derive(Default)]
-pub struct Company<'k> {
-    pub observer: Option<&'k mut dyn Observer>,
+pub struct Keeping<'k> {
     pub from: Option<Saved>,
     pub keeper: Option<&'k mut dyn Keeper>,
+    pub observer: Option<&'k mut dyn Observer>,
 }
 
 impl Saved {
@@ -57,13 +57,13 @@ impl Saved {
         log: &mut StepLog,
         crew: Crew,
     ) -> Result<(), Unloaded> {
-        store.load(crew.shard_bits, from)?;
+        let states = store.load(crew.shard_bits, from)?;
         queue.load(from)?;
         log.load(from)?;
         if from.read(&mut [0])? > 0 {
             return Err(Unloaded::damaged("it does not end where it should"));
         }
-        let states = store.usage().states;
+        let states = states.unwrap_or(log.len());
         let agree = states == log.len()
             && states.checked_sub(self.books.expanded) == Some(queue.len() as u64)
             && self.books.initial_states <= states
@@ -110,7 +110,9 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
 
     /// Keeps a checkpoint if it is time for one.
     pub(super) fn keep_if_due(&mut self, ledger: &mut Ledger<'a, '_, M>) {
-        if self.keeper.as_ref().is_some_and(|keeper| keeper.is_due()) {
+        // While candidates wait for the end of their level, so does the checkpoint.
+        let can = || read(&self.search.tiers).can_be_saved();
+        if self.keeper.as_ref().is_some_and(|keeper| keeper.is_due() && can()) {
             self.keep(0, ledger);
         }
     }
@@ -124,6 +126,9 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         let unnumbered: Vec<(Block, &Entry)> = entered.map(|block| (block.block(), &block.entry)).collect();
         let (tiers, mut queue) = (read(tiers), write(queue));
         keeper.keep(&mark.saved, &mut |out| {
+            if !tiers.can_be_saved() {
+                return Err(io::Error::other("states of the level at hand have to be looked for on disk first"));
+            }
             coder.save(out)?;
             tiers.save(&unnumbered, mark.sampled, out)?;
             queue.save(mark.queued, out)?;

@@ -5,6 +5,7 @@ use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::packed::Run;
 use crate::recent::Recent;
+use crate::runs::Candidates;
 
 /// So few keys are not worth sorting.
 const FEW: usize = 64;
@@ -127,5 +128,10 @@ impl Entry {
     /// The positions of the fresh states, in order; once for each time that keys are computed.
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         self.states.fresh(positions);
+    }
+
+    /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].
+    pub fn write_keys(&self, candidates: &Candidates, place: usize) {
+        self.states.fresh_keys(|index, high, low| candidates.write_key(place + index, high, low));
     }
 }
