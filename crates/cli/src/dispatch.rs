@@ -1,6 +1,7 @@
 //! From choices made at run time to one of the generic searches: one `match` per axis.
 
 use crate::executor::Executor;
+use crate::hunt;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
@@ -33,6 +34,10 @@ pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &
 /// Searches `model` within `plan`; `budget` is its pool.
 pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
     let disk = Budget::new(plan.disk_bytes);
+    if let Some(hunt) = plan.strategy_parts.hunt {
+        let outcome = hunt::search(model, hunt, plan, budget, control);
+        return Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() };
+    }
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),

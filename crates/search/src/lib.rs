@@ -18,8 +18,8 @@ pub mod walk;
 
 pub use bfs::{Crew, bfs};
 pub use control::{Ask, Control, Limits, PathRoom, Stats};
-pub use draw::Draw;
 pub use dfs::{dfs, item_words, sleeping_dfs};
+pub use draw::Draw;
 pub use sleep::Sleep;
 pub use trace::{ReplayError, Replayed, Walk, replay, verify};
 pub use verdict::{Outcome, Trace, Verdict, Violation, What, Why};

@@ -139,6 +139,16 @@ impl<'a, 'c, M: Model + ?Sized> Walks<'a, 'c, M> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_late(&self) -> bool {
+        self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Was everybody told to end?
+    fn stopped(&self) -> Option<Why> {
+        let stopped = self.stop.load(Ordering::Relaxed);
+        stopped.then(|| if self.is_late() { Why::Time } else { Why::Interrupted })
+    }
+
     /// Takes rounds as long as they count.
     fn work(&self, room: &WalkRoom) {
         let mut walker = Walker::new(self, room);
@@ -408,9 +418,8 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         stats.states += 1;
         stats.depth = stats.depth.max(depth);
         if stats.states.is_multiple_of(VISITS_PER_LOOK) {
-            let late = self.walks.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if late || self.walks.stop.load(Ordering::Relaxed) {
-                return Err(if late { Why::Time } else { Why::Interrupted });
+            if let Some(why) = self.walks.stopped().or_else(|| self.walks.is_late().then_some(Why::Time)) {
+                return Err(why);
             }
             // Rounds that all count alone are limited within.
             let alone = !self.walks.gait.is_shared();
@@ -433,7 +442,10 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
 
     /// The model may have given up, and then its answers mean nothing.
     fn check_patience(&self) -> Result<(), Why> {
-        self.out.gave_up().map_or(Ok(()), |why| Err(why.into()))
+        match self.walks.stopped().or(self.out.gave_up().map(Why::from)) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
     fn cut(&mut self, beyond: u32) {

@@ -4,9 +4,7 @@
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Interp, Model};
-use plimsoll_search::{
-    Ask, Control, Crew, Gait, Limits, Outcome, PathRoom, Verdict, WalkRoom, Why, bfs, verify, walk,
-};
+use plimsoll_search::{Ask, Control, Crew, Gait, Limits, Outcome, PathRoom, Verdict, WalkRoom, Why, bfs, verify, walk};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, StepLog};
 use std::sync::atomic::AtomicBool;
 
