@@ -9,7 +9,7 @@ Examples:
 
 Exit codes:
   0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
-  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
+  20 unknown (memory, disk, time, ... ran out)   21 holds unless hash collision   22 holds to a depth
   2 wrong usage   3 error in the model text   70 internal error";
 
 pub const CHECK_EXAMPLES: &str = "\
@@ -25,6 +25,32 @@ Examples:
   plimsoll generate model.dve --output model.aut
   plimsoll generate small.dve --output small.dot        for Graphviz: dot -Tsvg small.dot
   plimsoll generate model.pml --output model.aut --memory 4G";
+
+pub const CONVERT_EXAMPLES: &str = "\
+Examples:
+  plimsoll convert model.lts model.aut
+  plimsoll convert model.aut model.lts                  a fifth of the size or less
+  plimsoll convert model.lts - --hide '^i|internal' | head";
+
+pub const LTS_EXAMPLES: &str = "\
+Examples:
+  plimsoll lts info model.lts
+  plimsoll lts compare one.lts other.aut
+  plimsoll lts minimise model.lts --output small.lts --equivalence branching --hide 'internal'";
+
+pub const LTS_INFO_EXAMPLES: &str = "\
+Examples:
+  plimsoll lts info model.lts";
+
+pub const LTS_COMPARE_EXAMPLES: &str = "\
+Examples:
+  plimsoll lts compare one.lts other.aut                exit code 0: equivalent, 1: different
+  plimsoll lts compare spec.aut model.lts --equivalence branching --hide 'internal'";
+
+pub const LTS_MINIMISE_EXAMPLES: &str = "\
+Examples:
+  plimsoll lts minimise model.lts --output small.aut
+  plimsoll lts minimise model.lts -o small.dot --equivalence branching --hide '^(skip|goto)'";
 
 pub const SIMULATE_EXAMPLES: &str = "\
 Examples:

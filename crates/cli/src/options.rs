@@ -2,11 +2,15 @@
 
 mod choices;
 mod commands;
+mod graphs;
 mod parts;
+mod stores;
 
 pub use choices::*;
 pub use commands::*;
+pub use graphs::*;
 pub use parts::*;
+pub use stores::*;
 
 use crate::examples::*;
 use clap::{Parser, Subcommand};
@@ -26,9 +30,18 @@ pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = "`plimsoll check --help` shows all options and examples.", after_long_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
-    /// Write the reachable graph of a model to a file, in the AUT format or for Graphviz
+    /// Write the reachable graph of a model to a file
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(Box<GenerateOptions>),
+    /// Write a graph file in another format
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertOptions),
+    /// Look at graph files: count, compare, minimise
+    #[command(after_help = LTS_EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+    Lts {
+        #[command(subcommand)]
+        command: LtsCommand,
+    },
     /// Walk through a model, at random or by hand
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateOptions),
@@ -76,10 +89,17 @@ mod tests {
 
     #[test]
     fn every_command_shows_examples_and_every_option_says_what_it_does() {
-        for command in Options::command().get_subcommands() {
+        let program = Options::command();
+        let below = |command: &clap::Command| {
+            let path = command.get_name().to_string();
+            let own: Vec<_> =
+                command.get_subcommands().map(|own| (format!("{path} {}", own.get_name()), own.clone())).collect();
+            std::iter::once((path, command.clone())).chain(own)
+        };
+        for (path, command) in program.get_subcommands().flat_map(below) {
             let examples = command.get_after_long_help().or(command.get_after_help());
             let examples = examples.map(|text| text.to_string()).unwrap_or_default();
-            assert!(examples.contains(&format!("plimsoll {}", command.get_name())), "{}", command.get_name());
+            assert!(examples.contains(&format!("plimsoll {path}")), "{path}");
             assert!(command.get_arguments().all(|option| option.get_help().is_some()), "{}", command.get_name());
         }
     }

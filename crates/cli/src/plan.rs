@@ -44,6 +44,8 @@ const FRONTIER_CHUNKS: u64 = 4;
 
 /// Part and whole: what a cache may take of the memory it shares with the stack or the frontier.
 const CACHE_SHARE: (u64, u64) = (3, 4);
+/// A filter that is smaller than this is none.
+const LEAST_FILTER_BYTES: u64 = 64 << 10;
 /// Tables of a cache take whole pages, large ones huge pages.
 const CACHE_ROUNDING_BYTES: u64 = 8 << 20;
 
@@ -254,7 +256,7 @@ impl Plan {
             disk_bytes: wishes.disk_bytes,
             spill_dir: None,
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
-            store: format!("{codec:?}").to_lowercase(),
+            store: codec.to_string(),
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -267,6 +269,7 @@ impl Plan {
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
+        plan.size_filter();
         plan.size_cache(facts)?;
         Ok(plan)
     }
@@ -300,6 +303,21 @@ impl Plan {
 }
 
 impl Plan {
+    /// What takes its memory at once leaves some to the stack or the frontier. How much it is depends on the budget alone, so that
+    /// the next run has the same filter.
+    fn size_filter(&mut self) {
+        if !self.codec.fills_grant() {
+            return;
+        }
+        let most =
+            if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
+        let mut bytes = self.memory_bytes / 2;
+        while bytes > most {
+            bytes /= 2;
+        }
+        self.store_bytes = bytes;
+    }
+
     /// How many states a cache holds, and in how many bytes.
     fn size_cache(&mut self, facts: &Facts) -> Result<(), PlanError> {
         let strategy = &mut self.strategy_parts;
@@ -335,24 +353,26 @@ impl Plan {
 fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, PlanError> {
     let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
     let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
-    match wish {
-        StoreName::Plain => Ok(Codec::Plain),
-        StoreName::Tree => Ok(Codec::Tree),
-        StoreName::Packed if used_bits > MOST_BITS => {
+    match wish.codec() {
+        Some(codec) if cached && !codec.is_injective() => Err(PlanError::Strategy(format!(
+            "--store {wish} may take a state for another, so it is for searches that forget none: leave out the cache"
+        ))),
+        Some(Codec::Packed) if used_bits > MOST_BITS => {
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
+        Some(codec) => Ok(codec),
         // Nodes of forgotten states would stay in a tree.
-        StoreName::Auto if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
-        StoreName::Auto if cached => Ok(Codec::Packed),
-        StoreName::Auto if used_bits > FEW_BITS => Ok(Codec::Tree),
-        StoreName::Auto | StoreName::Packed => Ok(Codec::Packed),
+        None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
+        None if cached => Ok(Codec::Packed),
+        None if used_bits > FEW_BITS => Ok(Codec::Tree),
+        None => Ok(Codec::Packed),
     }
 }
 
 /// What the structures need before the first state can be expanded, and a little more.
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
-    let trial = Budget::new(1 << 30);
+    let trial = Budget::new(if codec.fills_grant() { LEAST_FILTER_BYTES } else { 1 << 30 });
     let wanted = usize::try_from(facts.block(&facts.crew_of(1, 0))).unwrap_or(usize::MAX);
     let store = match Chain::new(codec, &facts.used_bits, 0, &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),

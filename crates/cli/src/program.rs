@@ -61,6 +61,15 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
             interrupt::listen();
             commands::generate::run(&options, out)
         }
+        Command::Convert(options) => {
+            interrupt::outlive_limits();
+            interrupt::listen();
+            commands::convert::run(&options, out)
+        }
+        Command::Lts { command } => {
+            interrupt::outlive_limits();
+            commands::lts::run(&command, out)
+        }
         Command::Simulate(options) => commands::simulate::run(&options, out),
         Command::Replay(options) => commands::replay::run(&options, out),
         Command::Info(options) => commands::info::run(&options, out),

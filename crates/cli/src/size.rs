@@ -77,6 +77,16 @@ pub fn show_count(count: u64) -> String {
     out
 }
 
+/// A number that may be far below one.
+pub fn show_small(number: f64) -> String {
+    match number {
+        0.0 => "0".into(),
+        _ if number >= 100.0 => show_count(number as u64),
+        _ if number >= 0.01 => format!("{number:.2}"),
+        _ => format!("{number:.1e}"),
+    }
+}
+
 /// Seconds with as many digits as matter.
 pub fn show_seconds(seconds: f64) -> String {
     if seconds < 1.0 {
@@ -122,6 +132,10 @@ mod tests {
         assert_eq!(
             (show_count(0), show_count(999), show_count(1234567)),
             ("0".into(), "999".into(), "1,234,567".into())
+        );
+        assert_eq!(
+            (show_small(0.0), show_small(2.4e-8), show_small(0.125), show_small(1234.5)),
+            ("0".into(), "2.4e-8".into(), "0.12".into(), "1,234".into())
         );
         assert_eq!(
             (show_seconds(0.0123), show_seconds(75.0), show_seconds(600.0)),

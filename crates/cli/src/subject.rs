@@ -260,6 +260,7 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
         language: options.language.and_then(|name| match name {
             LanguageName::Dve => Some(Language::Dve),
             LanguageName::Aut => Some(Language::Aut),
+            LanguageName::Lts => Some(Language::Lts),
             LanguageName::Promela => Some(Language::Promela),
             LanguageName::Murphi => Some(Language::Murphi),
             LanguageName::Ir => None,

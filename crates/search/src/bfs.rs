@@ -17,6 +17,7 @@ mod ledger;
 mod team;
 
 use crate::control::Control;
+use crate::observe::Observer;
 use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
@@ -124,6 +125,19 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
+    observed_bfs(model, store, queue, log, crew, control, None)
+}
+
+/// The same while somebody may look on.
+pub fn observed_bfs<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    queue: &mut Queue,
+    log: &mut StepLog,
+    crew: Crew,
+    control: &mut Control,
+    observer: Option<&mut dyn Observer>,
+) -> Outcome {
     let Chain { coder, tiers } = store;
     let search = Search {
         model,
@@ -132,6 +146,7 @@ pub fn bfs<M: Model + ?Sized>(
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
+        observed: observer.is_some(),
         coder: SharedCoder::new(coder),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
@@ -140,7 +155,8 @@ pub fn bfs<M: Model + ?Sized>(
         full: AtomicUsize::new(usize::MAX),
         team: Team::new(),
     };
-    let mut ledger = Ledger::new(model, log, control);
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
         let _dismissal = Dismissal(&search.team);
         search.lead(&mut ledger, scope)
@@ -150,8 +166,9 @@ pub fn bfs<M: Model + ?Sized>(
         (End::Done, Some(why)) => End::Out(why),
         (end, _) => end,
     };
-    let complete = matches!(end, End::Done);
-    let verdict = ledger.verdict(end);
+    let odds = read(&search.tiers).odds();
+    let complete = matches!(end, End::Done) && odds.is_none();
+    let verdict = ledger.verdict(end, odds);
     let mut stats = ledger.tally.stats;
     stats.frontier = read(&search.queue).len() as u64;
     stats.look_at(&read(&search.tiers));
@@ -181,7 +198,13 @@ impl Wave {
     /// The first blocks of it.
     fn first_blocks(self, blocks: usize) -> Wave {
         let blocks = blocks.min(self.blocks);
-        Wave { states: self.states.min(blocks * self.block), blocks, ..self }
+        self.first_states(blocks * self.block)
+    }
+
+    /// The first states of it.
+    fn first_states(self, states: usize) -> Wave {
+        let states = states.min(self.states);
+        Wave { states, blocks: states.div_ceil(self.block), ..self }
     }
 }
 
@@ -193,6 +216,8 @@ struct Search<'a, M: ?Sized> {
     crew: Crew,
     stop: &'a AtomicBool,
     deadline: Option<Instant>,
+    /// Is somebody told of every block?
+    observed: bool,
     coder: SharedCoder<'a>,
     tiers: RwLock<&'a mut Tiers>,
     queue: RwLock<&'a mut Queue>,
@@ -214,20 +239,26 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 /// What a worker keeps for itself.
 struct Worker {
     keys: Keys,
-    lately: Recent,
+    /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
+    lately: Option<Recent>,
 }
 
 impl Worker {
-    fn new(coder: &SharedCoder) -> Worker {
-        Worker { keys: Keys::default(), lately: coder.recent() }
+    fn new(coder: &SharedCoder, observed: bool) -> Worker {
+        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()) }
     }
 }
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
     fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let mut leader =
-            Leader { search: self, worker: Worker::new(&self.coder), followers: 0, unseen: 0, divides: true };
+        let mut leader = Leader {
+            search: self,
+            worker: Worker::new(&self.coder, self.observed),
+            followers: 0,
+            unseen: 0,
+            divides: true,
+        };
         if let Err(why) = leader.start(ledger) {
             return End::Out(why);
         }
@@ -274,7 +305,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys, &mut worker.lately);
+        block.encode(&self.coder, needs, &mut worker.keys, worker.lately.as_mut());
     }
 
     /// Phase 2, for one shard.
@@ -336,16 +367,28 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
                 if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
                     return Err(why);
                 }
-                search.coder.learn_from(&mut write(&search.tiers));
+                self.learn(ledger);
             }
             let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys, &mut self.worker.lately);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys, self.worker.lately.as_mut());
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
+            ledger.show(&block, true, || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
         Ok(())
+    }
+
+    /// Lets the store learn, if it is time for that.
+    fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
+        let mut are_first = true;
+        let mut told = ledger
+            .observer
+            .as_mut()
+            .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
+        let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
+        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
     }
 
     /// Works off a part of the states that are left of a level, and says how many.
@@ -362,7 +405,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
             return Err(why);
         }
-        search.coder.learn_from(&mut write(&search.tiers));
+        self.learn(ledger);
         let (wave, shared) = self.plan(level, left, ledger)?;
         self.unseen += wave.states;
         if shared {
@@ -382,6 +425,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut left = wave;
         while left.states > 0 {
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
+            let part = part.first_states(write(&search.queue).ready(part.states)?);
             *write(&search.wave) = part;
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
@@ -405,7 +450,6 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
         }
         let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
-        let states = write(&search.queue).ready(states)?;
         let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
@@ -437,7 +481,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut block = write(&search.blocks[0]);
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
-        search.room()
+        search.room()?;
+        ledger.show(&block, false, || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
@@ -445,7 +490,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let search = self.search;
         if block.done == Done::Full && write(&search.tiers).forget_sample() {
             let needs = read(&search.tiers).needs();
-            block.encode(&search.coder, needs, &mut self.worker.keys, &mut self.worker.lately);
+            block.encode(&search.coder, needs, &mut self.worker.keys, self.worker.lately.as_mut());
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
@@ -486,8 +531,13 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             place += block.entry.fresh_count() as usize;
         }
         self.perform_all(NUMBER, blocks)?;
-        for block in &search.blocks[..blocks] {
-            ledger.enter(&read(block))?;
+        let full = search.full.load(Ordering::Relaxed);
+        for (number, block) in search.blocks[..blocks].iter().enumerate() {
+            let block = read(block);
+            ledger.enter(&block)?;
+            if number < full {
+                ledger.show(&block, false, || true)?;
+            }
         }
         search.room()?;
         if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
@@ -498,7 +548,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
             let follow = move || {
-                let mut worker = Worker::new(&search.coder);
+                let mut worker = Worker::new(&search.coder, search.observed);
                 search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.

@@ -1,7 +1,7 @@
 //! What is asked of a search, when it must end, and what it counts.
 
 use crate::verdict::Why;
-use plimsoll_store::{Grant, Tiers};
+use plimsoll_store::{Grant, Odds, Tiers};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -58,12 +58,15 @@ pub struct Stats {
     pub capacity: u64,
     /// How many different states were visited: about, once some were forgotten.
     pub distinct: u64,
+    /// If the store may take states for others: how many it is expected to have missed.
+    pub odds: Option<Odds>,
 }
 
 impl Stats {
     /// Asks the store how it is doing.
     pub(crate) fn look_at(&mut self, store: &Tiers) {
         self.distinct = self.states;
+        self.odds = store.odds();
         if let Some(health) = store.health() {
             (self.held, self.capacity, self.forgotten) = (health.held, health.capacity, health.forgotten);
             if health.forgotten > 0 {

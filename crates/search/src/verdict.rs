@@ -2,7 +2,7 @@
 
 use crate::control::Stats;
 use plimsoll_model::GaveUp;
-use plimsoll_store::{Shortage, SpillError};
+use plimsoll_store::{Odds, Shortage, SpillError};
 
 /// The answer, and what was seen on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Outcome {
 pub enum Verdict {
     /// Every reachable state was visited and none is wrong.
     Holds,
+    /// The same, but for states that the store may have taken for others.
+    HoldsUnless(Odds),
     /// No state within this many steps is wrong; deeper ones were not visited.
     HoldsToDepth(u32),
     Violated(Violation),

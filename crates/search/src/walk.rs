@@ -304,7 +304,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         self.seen = Distinct::new(0);
         (self.violation, self.beyond) = (None, None);
         while self.stack.depth() > 0 && self.stack.pop().is_ok() {}
-        let end = if self.round.drawn > 0 { self.from_a_start() } else { self.from_all_starts() };
+        let end = if self.round.drawn > 0 { self.go_from_one_start() } else { self.go_from_all_starts() };
         Walked {
             stats: std::mem::take(&mut self.tally.stats),
             seen: std::mem::replace(&mut self.seen, Distinct::new(0)),
@@ -315,7 +315,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         }
     }
 
-    fn from_a_start(&mut self) -> Result<(), Why> {
+    fn go_from_one_start(&mut self) -> Result<(), Why> {
         let model = self.walks.model;
         let (mut parts, mut chosen, mut first) = (0, (0, 0), 0);
         // The part is drawn while parts are counted, so that none must be held.
@@ -339,7 +339,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         self.start(chosen.1)
     }
 
-    fn from_all_starts(&mut self) -> Result<(), Why> {
+    fn go_from_all_starts(&mut self) -> Result<(), Why> {
         let (mut part, mut first, mut more) = (0, 0, true);
         while more && !self.is_over() {
             self.out.clear();

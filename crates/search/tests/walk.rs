@@ -98,6 +98,7 @@ fn to_a_depth_means_to_that_depth() {
                 Verdict::Holds => assert_eq!(truth.verdict, Verdict::Holds, "seed {seed}"),
                 Verdict::Violated(violation) => assert!(violation.trace.steps() >= nearest, "seed {seed}"),
                 Verdict::Unknown(why) => assert_eq!(why, Why::States, "seed {seed}"),
+                Verdict::HoldsUnless(_) => panic!("walks have no store that loses states"),
             }
         }
     });

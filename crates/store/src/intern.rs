@@ -136,6 +136,20 @@ impl Intern {
         Err(Full)
     }
 
+    /// The number of `vector`, if it has one. Nobody may be writing.
+    pub fn find(&self, vector: &[u32], hash: u64) -> Option<u32> {
+        assert_eq!(vector.len(), self.stride);
+        let step = vector.len() + 1;
+        for slot in self.region.words()[self.home(hash) * step..].chunks_exact(step) {
+            match slot[0].load(Ordering::Acquire) {
+                0 => return None,
+                header if differs(&slot[1..], vector) == 0 => return Some(header - 1),
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// The slot where the search for a vector begins.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
@@ -235,6 +249,7 @@ mod tests {
                 table.reserve(1).unwrap();
                 let next = twin.len() as u32;
                 let number = *twin.entry(vector.clone()).or_insert(next);
+                assert_eq!(table.find(&vector, hash::words(&vector)), (number != next).then_some(number));
                 assert_eq!(put(&table, &vector), Ok((number, number == next)));
             }
             assert_eq!(table.iter().count(), twin.len());

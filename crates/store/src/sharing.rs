@@ -69,9 +69,9 @@ impl<'a> SharedCoder<'a> {
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
-    pub fn learn_from(&self, tiers: &mut Tiers) {
+    pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
         if tiers.samples() {
-            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
+            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
         let (mut entry, mut scratch, mut all) = (Entry::default(), Keys::default(), Vec::new());
         for states in blocks(worker) {
             shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch, None)?;
-            all.extend_from_slice(entry.keys());
+            all.extend_from_slice(entry.keys().0.high);
         }
         Ok(all)
     }

@@ -27,7 +27,7 @@ use plimsoll_lang::promela::Promela;
 use plimsoll_model::Model;
 use plimsoll_model::symmetry::Precision;
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
-use plimsoll_store::Budget;
+use plimsoll_store::{Budget, Codec};
 use std::io;
 use std::time::Instant;
 
@@ -108,6 +108,13 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
     unused.into_iter().filter(|(given, _)| *given).map(|(_, note)| note.into())
 }
 
+/// A digest that is no shorter than what it is made of loses for nothing.
+fn exact_instead(plan: &Plan, model: &dyn Model) -> Option<String> {
+    let Codec::Digest(bits) = plan.codec else { return None };
+    let used: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+    (used <= bits).then(|| format!("states use {used} bits: --store packed takes no more memory and is exact"))
+}
+
 /// A report, and the front end of a Promela model, which knows the numbers that SPIN gives statements.
 struct Checked {
     report: Report,
@@ -169,6 +176,7 @@ impl Run<'_> {
         progress::end_stage(!options.output.quiet);
         loading::end();
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+        notes.extend(exact_instead(&plan, executor.model()));
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
@@ -291,6 +299,10 @@ impl Run<'_> {
                     last = violation;
                 }
                 Verdict::Holds => break,
+                Verdict::HoldsUnless(_) => {
+                    notes.push("the last search may have missed states, so more may be wrong than is shown".into());
+                    break;
+                }
                 Verdict::HoldsToDepth(_) | Verdict::Unknown(_) => {
                     notes.push("the last search did not end, so more may be wrong than is shown".into());
                     break;

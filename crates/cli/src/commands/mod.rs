@@ -2,9 +2,11 @@
 
 pub mod check;
 pub mod compare;
+pub mod convert;
 pub mod crosscheck;
 pub mod generate;
 pub mod info;
+pub mod lts;
 pub mod man;
 pub mod replay;
 pub mod simulate;

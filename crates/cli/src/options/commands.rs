@@ -2,6 +2,7 @@
 
 use super::choices::*;
 use super::parts::*;
+use super::stores::StoreName;
 use crate::commands::sweep::Sizes;
 use crate::presets::parse_redundancy;
 use crate::size::Size;
@@ -107,7 +108,7 @@ pub struct CompareOptions {
     #[arg(long, value_enum, default_value_t = OrderChoice::Bfs)]
     pub order: OrderChoice,
     /// How visited states are held
-    #[arg(long, value_enum, default_value_t = StoreName::Auto)]
+    #[arg(long, value_name = "NAME", default_value_t = StoreName::Auto)]
     pub store: StoreName,
     /// How successors are computed
     #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]

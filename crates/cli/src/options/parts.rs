@@ -1,6 +1,7 @@
 //! Options that several commands share.
 
 use super::choices::*;
+use super::stores::StoreName;
 use crate::presets::parse_redundancy;
 use crate::size::{Size, parse_bytes, parse_duration};
 use clap::Args;
@@ -144,8 +145,11 @@ pub struct SearchOptions {
     /// What random walks and swarms draw: the same number, the same search [default: 0]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,
-    /// How visited states are held
-    #[arg(long, value_enum, default_value_t = StoreName::Auto, hide_short_help = true)]
+    /// How visited states are held: see `plimsoll strategies`
+    ///
+    /// How visited states are held: auto, plain, packed or tree, which are exact; digest:40, digest:64, digest:128, bitstate:K or
+    /// adaptive, which may take a state for another, so that at best the model `holds unless collision`
+    #[arg(long, value_name = "NAME", default_value_t = StoreName::Auto, hide_short_help = true)]
     pub store: StoreName,
     /// How successors are computed: native code, or the interpreter
     #[arg(long, value_enum, default_value_t = ExecutorName::Jit, hide_short_help = true)]

@@ -162,15 +162,16 @@ impl Expansion {
     }
 
     /// Computes the keys of the successors, but for those that the worker has met `lately`.
-    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys, lately: &mut Recent) {
+    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys, lately: Option<&mut Recent>) {
         if let Some(why) = self.out.gave_up() {
             self.done = Done::GaveUp(why);
             return;
         }
         let mut entry = std::mem::take(&mut self.entry);
-        let encoded = coder.encode(self.block(), &mut entry, needs, keys, needs.fresh_only.then_some(&mut *lately));
+        let mut lately = lately.filter(|_| needs.fresh_only);
+        let encoded = coder.encode(self.block(), &mut entry, needs, keys, lately.as_deref_mut());
         self.entry = entry;
-        if encoded.is_err() {
+        if let (Err(_), Some(lately)) = (encoded, lately) {
             lately.forget();
         }
         self.done = if encoded.is_ok() { Done::Encoded } else { Done::Full };

@@ -5,10 +5,11 @@
 
 use super::expansion::Expansion;
 use crate::control::Control;
+use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{SpillError, StepLog};
+use plimsoll_store::{Odds, SpillError, StepLog};
 
 /// Why a search ended.
 pub(super) enum End {
@@ -29,6 +30,7 @@ pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     /// States that were expanded: the number of the next.
     pub expanded: u64,
     found: Option<Found>,
+    pub observer: Option<&'a mut dyn Observer>,
 }
 
 /// A violation at state `number`, or on its successor `step`.
@@ -42,9 +44,14 @@ struct Found {
 }
 
 impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
-    pub fn new(model: &'a M, log: &'a mut StepLog, control: &'a mut Control<'c>) -> Self {
+    pub fn new(
+        model: &'a M,
+        log: &'a mut StepLog,
+        control: &'a mut Control<'c>,
+        observer: Option<&'a mut dyn Observer>,
+    ) -> Self {
         let tally = Tally::new(control.ask, model.conventions());
-        Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None }
+        Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None, observer }
     }
 
     /// Enters the initial states, which were numbered, and the starts that went wrong.
@@ -71,6 +78,21 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         self.enter_fresh(block, block.level + 1)?;
         self.expanded += block.len() as u64;
         Ok(())
+    }
+
+    /// Shows a block that was just entered, whole, to the observer, if there is one.
+    pub fn show(&mut self, block: &Expansion, are_starts: bool, settled: impl Fn() -> bool) -> Result<(), Why> {
+        let Some(observer) = &mut self.observer else { return Ok(()) };
+        let seen = Seen {
+            first: block.first,
+            block: block.block(),
+            successors: &block.out,
+            fresh: &block.fresh,
+            first_fresh: self.log.len() - block.fresh.len() as u64,
+            entry: &block.entry,
+            settled: settled(),
+        };
+        if are_starts { observer.starts(&seen) } else { observer.block(&seen) }
     }
 
     /// Begins a level that has states, or says why it is not searched.
@@ -144,7 +166,8 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         }
     }
 
-    pub fn verdict(&mut self, end: End) -> Verdict {
+    /// Says what was found; `odds` are those of a store that may take states for others.
+    pub fn verdict(&mut self, end: End, odds: Option<Odds>) -> Verdict {
         if let Some(level) = self.tally.count_error_state() {
             self.tally.stats.levels = self.tally.stats.levels.max(level + 1);
         }
@@ -160,10 +183,13 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
                 Err(error) => Verdict::Unknown(log_failure(error)),
             };
         }
-        match end {
-            End::Done | End::Found => Verdict::Holds,
-            End::DepthLimit => Verdict::HoldsToDepth(self.tally.stats.depth),
-            End::Out(why) => Verdict::Unknown(why),
+        match (end, odds) {
+            (End::Done | End::Found, None) => Verdict::Holds,
+            (End::Done | End::Found, Some(odds)) => Verdict::HoldsUnless(odds),
+            (End::DepthLimit, None) => Verdict::HoldsToDepth(self.tally.stats.depth),
+            // Two doubts at once are none that anybody should have to weigh.
+            (End::DepthLimit, Some(_)) => Verdict::Unknown(Why::Depth),
+            (End::Out(why), _) => Verdict::Unknown(why),
         }
     }
 }

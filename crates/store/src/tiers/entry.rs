@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
+use crate::packed::Run;
 use crate::recent::Recent;
 
 /// So few keys are not worth sorting.
@@ -112,10 +113,10 @@ impl Entry {
         Ok(())
     }
 
-    /// The leading bits of the keys of states, in the order in which they will be entered.
-    #[cfg(test)]
-    pub(crate) fn keys(&self) -> &[u64] {
-        self.states.run(0..self.states.len()).high
+    /// The keys, and the positions of their states.
+    pub(crate) fn keys(&self) -> (Run<'_>, &[u32]) {
+        let all = 0..self.states.len();
+        (self.states.run(all.clone()), self.states.positions(all))
     }
 
     /// How many of the states are fresh.
