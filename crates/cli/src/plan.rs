@@ -13,7 +13,7 @@ use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec, Room};
+use plimsoll_store::{Budget, Chain, Codec, Recent, Room};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -178,7 +178,7 @@ impl Facts {
         let successors = if crew.workers == 1 { self.block(crew) } else { self.block(crew).max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
-        let worker = worker.saturating_add(self.scratch_bytes);
+        let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len()) as u64);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
