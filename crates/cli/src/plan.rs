@@ -32,6 +32,8 @@ const WORKER_BYTES: u64 = 256 << 10;
 const WORKERS_SHARE: u64 = 16;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
+/// Buffers for writing a checkpoint and for reading one.
+const CHECKPOINT_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
 const FRONTIER_SHARE: u64 = 16;
 /// And this the stack's: its cold end can wait on disk.
@@ -62,6 +64,8 @@ pub struct Wishes {
     pub redundancy_percent: Option<u64>,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
+    /// Will a checkpoint be kept?
+    pub checkpoint: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -221,10 +225,9 @@ impl Plan {
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
         let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
         let order = strategy.order;
-        let fixed = facts
-            .resident_bytes
-            .saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0)))
-            .saturating_add(HEADROOM_BYTES);
+        let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
+        let fixed =
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -233,7 +236,7 @@ impl Plan {
         }
         let crew = facts.crew(wishes, order, memory);
         let buffers = facts.buffer_bytes(&crew);
-        let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
+        let overhead = headroom + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
         let mut plan = Plan {
             memory_bytes: memory,

@@ -162,6 +162,33 @@ impl Batch {
         }
     }
 
+    /// Visits the keys of the fresh states, each with its number among them in the order of positions. Once those were
+    /// asked for.
+    pub(crate) fn fresh_keys(&self, mut visit: impl FnMut(usize, u64, u64)) {
+        let mut ranks = Vec::with_capacity(self.marks.len());
+        let mut rank = 0;
+        for marks in &self.marks {
+            ranks.push(rank);
+            rank += marks.count_ones() as usize;
+        }
+        let in_order = self.starts.len() <= 2;
+        let fresh = (0..self.len()).filter(|&at| self.fresh[at].load(Ordering::Relaxed) == 1);
+        for (count, at) in fresh.enumerate() {
+            let (word, bit) = (self.positions[at] as usize / MARKS, self.positions[at] as usize % MARKS);
+            let index = if in_order {
+                count
+            } else {
+                ranks[word] + (self.marks[word] & ((1 << bit) - 1)).count_ones() as usize
+            };
+            visit(index, self.high[at], self.low.get(at).copied().unwrap_or(0));
+        }
+    }
+
+    /// How many keys belong to a shard; all may, where they are not sorted.
+    pub(crate) fn count_in(&self, shard: usize) -> usize {
+        if self.is_sorted() { self.range(shard).len() } else { self.len() }
+    }
+
     pub(crate) fn range(&self, shard: usize) -> Range<usize> {
         self.starts[shard] as usize..self.starts[shard + 1] as usize
     }

@@ -5,7 +5,10 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
 use crate::row::Row;
+use crate::runs::Layers;
+use crate::stream::Unloaded;
 use crate::tiers::{Block, Entry, Tiers};
+use std::io::Read;
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
 /// enter different shards at once.
@@ -31,12 +34,25 @@ pub struct Buffers {
     keys: Keys,
 }
 
+#[cfg(test)]
+impl Buffers {
+    /// The keys of the last block.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+}
+
 impl Chain {
     /// A chain of one exact tier in 2^`shard_bits` shards, for states whose words use these bits.
     pub fn new(codec: Codec, used: &[u32], shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
         let coder = Coder::new(codec, used, grant)?;
         let tiers = Tiers::exact(&coder, shard_bits, grant)?;
         Ok(Chain { coder, tiers })
+    }
+
+    /// The same with room on disk; see [`Tiers::above`].
+    pub fn above(self, layers: Layers) -> Chain {
+        Chain { tiers: self.tiers.above(layers), ..self }
     }
 
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
@@ -51,6 +67,13 @@ impl Chain {
         let coder = Coder::new(codec, used, grant)?;
         let tiers = Tiers::of(&coder, row, pins, capacity, grant)?;
         Ok(Chain { coder, tiers })
+    }
+
+    /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
+    /// shards from then on.
+    pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<(), Unloaded> {
+        self.coder.load(from, self.tiers.grant())?;
+        self.tiers.load(&self.coder, shard_bits, from)
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
@@ -81,7 +104,7 @@ impl Chain {
     pub fn insert(&mut self, block: Block, buffers: &mut Buffers, fresh: &mut Vec<u32>) -> Result<(), Full> {
         let Buffers { entry, keys } = buffers;
         fresh.clear();
-        self.tiers.learn(&mut self.coder);
+        self.tiers.learn(&mut self.coder, None);
         self.reserve_keys(block.len())?;
         entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
         self.tiers.look_at(&self.coder);

@@ -9,8 +9,10 @@ use crate::digest::{self, Digest, Held};
 use crate::hash;
 use crate::packing::Packing;
 use crate::recent::Recent;
+use crate::stream::{Unloaded, put_number, take_number};
 use crate::tree::{self, Shape, Tree, root};
 use std::fmt;
+use std::io::{self, Read, Write};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -56,6 +58,19 @@ impl fmt::Display for Codec {
     }
 }
 
+impl Codec {
+    /// Words of 32 bits that make up the key of a state whose words use these bits.
+    pub fn key_words(self, used: &[u32]) -> usize {
+        let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
+        match self {
+            Codec::Plain => used.len(),
+            Codec::Packed if bits > u64::BITS => 4,
+            Codec::Digest(bits) if bits > u64::BITS => 4,
+            Codec::Packed | Codec::Tree | Codec::Digest(_) | Codec::Bitstate(_) | Codec::Adaptive => 2,
+        }
+    }
+}
+
 /// A codec with its tables, for states of one width.
 #[derive(Debug)]
 pub enum Coder {
@@ -93,6 +108,36 @@ impl Coder {
         })
     }
 
+    /// Writes what keys depend on, for states of one width.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, self.kind())?;
+        put_number(out, self.width() as u64)?;
+        match self {
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => Ok(()),
+            Coder::Tree(tree) => tree.save(out),
+        }
+    }
+
+    /// Reads what a coder of the same kind has written; its keys are those of the other from then on.
+    pub fn load(&mut self, from: &mut dyn Read, grant: &Grant) -> Result<(), Unloaded> {
+        if (take_number(from)?, take_number(from)?) != (self.kind(), self.width() as u64) {
+            return Err(Unloaded::damaged("states are of another kind"));
+        }
+        if let Coder::Tree(tree) = self {
+            *tree = Tree::load(tree.width(), from, grant)?;
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> u64 {
+        match self {
+            Coder::Plain { .. } => 0,
+            Coder::Packed(_) => 1,
+            Coder::Tree(_) => 2,
+            Coder::Digest(_) => 3,
+        }
+    }
+
     /// Words per state.
     pub fn width(&self) -> usize {
         match self {
@@ -127,8 +172,7 @@ impl Coder {
     /// For what a worker has met lately, in the form that suits these keys: those of a tree cost more than comparing states.
     pub fn recent(&self) -> Recent {
         match self {
-            Coder::Packed(packing) => Recent::of_keys(packing.key_bits()),
-            Coder::Digest(digest) => Recent::of_keys(digest.bits()),
+            Coder::Packed(_) | Coder::Digest(_) => Recent::of_keys(self.key_bits()),
             Coder::Plain { .. } | Coder::Tree(_) => Recent::of_states(self.width()),
         }
     }

@@ -8,6 +8,7 @@ use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -63,15 +64,25 @@ impl<'a> SharedCoder<'a> {
         tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Writes what keys depend on; see [`Coder::save`].
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).save(out)
+    }
+
+    /// Shows the codec.
+    pub fn with<T>(&self, look: impl FnOnce(&Coder) -> T) -> T {
+        look(&self.coder.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Divides the shards of `tiers`; see [`Tiers::divide`].
     pub fn divide(&self, tiers: &mut Tiers, shard_bits: u32) -> bool {
         tiers.divide(&self.coder.read().unwrap_or_else(PoisonError::into_inner), shard_bits)
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
-    pub fn learn_from(&self, tiers: &mut Tiers) {
+    pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
         if tiers.samples() {
-            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
+            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
         }
     }
 
@@ -112,7 +123,7 @@ mod tests {
         let (mut entry, mut scratch, mut all) = (Entry::default(), Keys::default(), Vec::new());
         for states in blocks(worker) {
             shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch, None)?;
-            all.extend_from_slice(entry.keys());
+            all.extend_from_slice(entry.keys().0.high);
         }
         Ok(all)
     }

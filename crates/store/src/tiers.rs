@@ -10,7 +10,9 @@
 mod cached;
 mod divided;
 mod entry;
+mod layered;
 mod lossy;
+mod saved;
 
 pub use entry::{Block, Entry, Needs};
 
@@ -23,9 +25,11 @@ use crate::filter::Filter;
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
+use crate::runs::Layers;
 use crate::sample::Sample;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,6 +56,8 @@ pub struct Tiers {
     sample: Option<Sample>,
     /// Bits of a digest, if states are told apart by their digests only.
     digest_bits: Option<u32>,
+    /// Where keys go when memory is full.
+    below: Option<Below>,
     grant: Grant,
 }
 
@@ -99,8 +105,8 @@ impl Tiers {
             Some(shards) => shards?,
             None => exact_shards(coder, shard_bits, &arena, grant)?,
         };
-        let grant = grant.clone();
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, digest_bits, grant })
+        let (key_bits, grant) = (AtomicU32::new(key_bits), grant.clone());
+        Ok(Tiers { shards, shard_bits, key_bits, arena, sample, digest_bits, below: None, grant })
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
@@ -130,7 +136,8 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, digest_bits: None, grant })
+        let (digest_bits, key_bits) = (None, AtomicU32::new(0));
+        Ok(Tiers { shards, shard_bits, key_bits, arena, sample: None, digest_bits, below: None, grant })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -181,6 +188,9 @@ impl Tiers {
 
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
+        if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
+            return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
@@ -266,13 +276,20 @@ impl Tiers {
     }
 
     /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
-    /// place. Every block that was encoded by then must have been entered.
-    pub fn learn(&mut self, coder: &mut Coder) {
+    /// place. Every block that was encoded by then must have been entered. Who knows states by their keys is `told` the new ones,
+    /// in the order in which states were found, some at a time.
+    pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
         let shape = sample.shape();
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
-        if let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) {
-            (*coder, self.shards) = (learned, shards);
+        let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) else { return };
+        (*coder, self.shards) = (learned, shards);
+        let Some(told) = told else { return };
+        let mut keys = Keys::default();
+        for states in sample.states().chunks(BLOCK * coder.width()) {
+            keys.clear();
+            coder.encode(states, &mut keys).expect("they were encoded before");
+            told(&keys);
         }
     }
 
@@ -297,7 +314,8 @@ impl Tiers {
     pub fn held(&self) -> (usize, usize) {
         let shards = self.shards.iter().map(|shard| lock(shard).held());
         let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
-        (states, bytes + self.arena.bytes() + self.sample.as_ref().map_or(0, Sample::bytes))
+        let others = self.sample.as_ref().map_or(0, Sample::bytes) + self.below.as_ref().map_or(0, Below::bytes);
+        (states, bytes + self.arena.bytes() + others)
     }
 }
 

@@ -42,6 +42,7 @@ pub enum SymmetryName {
 pub enum LanguageName {
     Dve,
     Aut,
+    Lts,
     Promela,
     Murphi,
     /// The textual intermediate representation

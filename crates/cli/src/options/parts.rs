@@ -119,6 +119,25 @@ pub struct BudgetOptions {
     pub max_depth: Option<u32>,
 }
 
+/// How to go on another day.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub struct CheckpointOptions {
+    /// Keep here what `resume` needs
+    ///
+    /// Keep what `plimsoll resume DIR` needs to go on in this folder: now and then, and when the search runs out of something
+    /// or is interrupted. Breadth first, with every state held. It is removed when the search ends with a verdict
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// How often, at most
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10m", requires = "checkpoint")]
+    #[arg(hide_short_help = true)]
+    pub checkpoint_every: Duration,
+    /// Leave the last checkpoint where it is when the search ends with a verdict
+    #[arg(long, requires = "checkpoint", hide_short_help = true)]
+    pub keep_checkpoint: bool,
+}
+
 /// How to search.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Search")]

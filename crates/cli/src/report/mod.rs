@@ -7,8 +7,8 @@ pub mod trace;
 pub mod unreached;
 pub mod verdict;
 
-use crate::machine;
 use crate::plan::Plan;
+use crate::{checkpoint, machine};
 use plimsoll_search::Stats;
 use plimsoll_store::Odds;
 use plimsoll_store::budget::Entry;
@@ -73,6 +73,8 @@ pub struct Report {
     /// What was never taken, if that was asked.
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
+    /// What was left to go on from.
+    pub checkpoint: Option<checkpoint::Facts>,
 }
 
 /// Another violation than the first.
@@ -177,6 +179,7 @@ impl Report {
             others,
             unreached,
             notes,
+            checkpoint: None,
         }
     }
 }

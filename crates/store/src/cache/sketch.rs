@@ -41,6 +41,16 @@ impl Distinct {
         }
     }
 
+    /// Adds what was added to another sketch for the same hashes.
+    pub fn merge(&mut self, other: &Distinct) {
+        assert_eq!(self.runs.len(), other.runs.len(), "sketches for the same hashes");
+        for (own, &run) in self.runs.iter_mut().zip(&other.runs) {
+            *own = (*own).max(run);
+        }
+        self.sum = self.runs.iter().map(|&run| 1u64 << (LONGEST_RUN - run as u32)).sum();
+        self.empty = self.runs.iter().filter(|&&run| run == 0).count();
+    }
+
     /// About how many different hashes were added.
     pub fn estimate(&self) -> u64 {
         Distinct::estimate_all([self])
@@ -92,6 +102,22 @@ mod tests {
             let estimate = sketch.estimate() as f64;
             assert!(low <= estimate && estimate <= high, "{estimate} for {checkpoint}");
         }
+    }
+
+    #[test]
+    fn merged_sketches_know_what_both_knew() {
+        let (mut one, mut other, mut both) = (Distinct::new(0), Distinct::new(0), Distinct::new(0));
+        for number in 0..50_000u32 {
+            let hash = hash::words(&[number % 30_000, 7]);
+            both.add(hash);
+            if number % 3 == 0 { one.add(hash) } else { other.add(hash) }
+        }
+        one.merge(&other);
+        assert_eq!(one.estimate(), both.estimate());
+        other.add(1);
+        one.merge(&other);
+        both.add(1);
+        assert_eq!(one.estimate(), both.estimate());
     }
 
     #[test]

@@ -14,9 +14,10 @@ impl Tiers {
     /// Divides an exact store of one shard, so that several workers can enter it at once; false (and unchanged) if there is
     /// no room for that, or if it is of another kind.
     pub fn divide(&mut self, coder: &Coder, shard_bits: u32) -> bool {
+        let defers = self.defers();
         let [shard] = &mut self.shards[..] else { return false };
         let shard = own(shard);
-        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
+        if shard_bits == 0 || defers || !shard.frozen.is_empty() || shard.next.is_some() {
             return false;
         }
         if let Table::Filter(filter) = &mut shard.last {

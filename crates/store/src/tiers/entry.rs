@@ -3,7 +3,9 @@
 use crate::batch::Batch;
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
+use crate::packed::Run;
 use crate::recent::Recent;
+use crate::runs::Candidates;
 
 /// So few keys are not worth sorting.
 const FEW: usize = 64;
@@ -112,10 +114,10 @@ impl Entry {
         Ok(())
     }
 
-    /// The leading bits of the keys of states, in the order in which they will be entered.
-    #[cfg(test)]
-    pub(crate) fn keys(&self) -> &[u64] {
-        self.states.run(0..self.states.len()).high
+    /// The keys, and the positions of their states.
+    pub(crate) fn keys(&self) -> (Run<'_>, &[u32]) {
+        let all = 0..self.states.len();
+        (self.states.run(all.clone()), self.states.positions(all))
     }
 
     /// How many of the states are fresh.
@@ -126,5 +128,10 @@ impl Entry {
     /// The positions of the fresh states, in order; once for each time that keys are computed.
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         self.states.fresh(positions);
+    }
+
+    /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].
+    pub fn write_keys(&self, candidates: &Candidates, place: usize) {
+        self.states.fresh_keys(|index, high, low| candidates.write_key(place + index, high, low));
     }
 }
