@@ -13,7 +13,7 @@ use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec, Room};
+use plimsoll_store::{Budget, Chain, Codec, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -217,7 +217,7 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
+        let codec = choose_codec(wishes.store, &strategy.row, facts)?;
         let order = strategy.order;
         let fixed = facts
             .resident_bytes
@@ -301,6 +301,11 @@ impl Plan {
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
         let pins = self.search != Order::Bfs;
         let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        if strategy.row.has_levels() {
+            // As many as fit, whatever the levels; what a level does not need others may use.
+            self.cache_states = (most / per_state).max(1);
+            return Ok(());
+        }
         let rooms = strategy.row.states(most / per_state, per_state);
         let states = rooms.iter().fold(0, |sum: u64, room| sum.saturating_add(*room));
         let bytes = states.saturating_mul(per_state);
@@ -319,15 +324,21 @@ impl Plan {
     }
 }
 
-fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, PlanError> {
+fn choose_codec(wish: StoreName, row: &Row, facts: &Facts) -> Result<Codec, PlanError> {
     let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
     let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
+    let cached = !row.holds_all();
     match wish {
+        StoreName::Plain if row.has_levels() => Err(PlanError::Strategy(format!(
+            "--store plain is not possible: `{row}` holds keys of up to {MOST_BITS} bits, so take packed, tree or auto"
+        ))),
         StoreName::Plain => Ok(Codec::Plain),
         StoreName::Tree => Ok(Codec::Tree),
         StoreName::Packed if used_bits > MOST_BITS => {
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
+        // Nodes of forgotten states stay in the tree; they are few beside the states.
+        StoreName::Auto if row.has_levels() && used_bits > MOST_BITS => Ok(Codec::Tree),
         // Nodes of forgotten states would stay in a tree.
         StoreName::Auto if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
         StoreName::Auto if cached => Ok(Codec::Packed),

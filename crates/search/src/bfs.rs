@@ -8,8 +8,11 @@
 //! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
 //! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
+//! When all states of a level were expanded the next level is complete, and the store **seals** it: where levels are held as
+//! wholes, that one and others may be forgotten then.
+//!
 //! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
-//! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
+//! [`plimsoll_store::cache`]) and levels end by themselves; anything else needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
 mod expansion;
@@ -21,7 +24,7 @@ use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
+use plimsoll_store::{Chain, Full, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
@@ -221,7 +224,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
     fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
         let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0, divides: true };
-        if let Err(why) = leader.start(ledger) {
+        if let Err(why) = leader.start(ledger).and_then(|()| leader.seal()) {
             return End::Out(why);
         }
         for level in 0.. {
@@ -241,6 +244,9 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                     return End::Found;
                 }
             }
+            if let Err(why) = leader.seal() {
+                return End::Out(why);
+            }
         }
         unreachable!("there are fewer levels than numbers")
     }
@@ -250,7 +256,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match phase {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
-            _ => self.number(item),
+            _ => self.number(item, worker),
         }
     }
 
@@ -284,9 +290,10 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     }
 
     /// Phase 3, for one block.
-    fn number(&self, number: usize) {
+    fn number(&self, number: usize, worker: &mut Worker) {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
+        block.recognise(&self.coder, self.needs, &mut worker.keys);
         block.number(self.model, &read(&self.queue), None);
     }
 
@@ -362,6 +369,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
         }
         let done = self.work_off_parts(wave, shared, ledger);
+        let settled = write(&search.tiers).settle(search.crew.wave_successors);
+        let done = done.and(settled.map_err(|Full| Why::Memory));
         // Looked at where waves end, for parts are cut for the workers at hand.
         let stats = &mut ledger.tally.stats;
         stats.frontier = read(&search.queue).len() as u64;
@@ -380,6 +389,21 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
             done?;
             left = left.after(part.states);
+        }
+        Ok(())
+    }
+
+    /// A level is complete, and what is fresh in it waits.
+    fn seal(&mut self) -> Result<(), Why> {
+        let search = self.search;
+        let mut tiers = write(&search.tiers);
+        let wants_anchor = tiers.seal();
+        let mut queue = write(&search.queue);
+        if wants_anchor && queue.len() > 0 && queue.ready(1)? > 0 {
+            let (mut state, mut keys) = (Vec::new(), Vec::new());
+            queue.read(0, 1, &mut state);
+            search.coder.keys_of(&state, &mut self.worker.keys, &mut keys).map_err(|Full| Why::Memory)?;
+            tiers.anchor(keys[0]).map_err(|Full| Why::Memory)?;
         }
         Ok(())
     }
@@ -449,6 +473,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             search.full.store(0, Ordering::Relaxed);
         }
         block.find_fresh();
+        block.recognise(&search.coder, search.needs, &mut self.worker.keys);
+        tiers.recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         let mut queue = write(&search.queue);
         block.place = queue.extend(block.fresh.len())?;
         block.number(search.model, &queue, starts);
@@ -480,7 +506,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         }
         self.perform_all(NUMBER, blocks)?;
         for block in &search.blocks[..blocks] {
-            ledger.enter(&read(block))?;
+            let block = read(block);
+            ledger.enter(&block)?;
+            write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         }
         search.room()?;
         if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }

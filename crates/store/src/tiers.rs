@@ -9,6 +9,7 @@
 
 mod cached;
 mod divided;
+mod levels;
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
@@ -19,6 +20,8 @@ use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
 use crate::sample::Sample;
+use crate::snapshots::Snapshots;
+use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
 use std::ops::Range;
@@ -68,7 +71,7 @@ impl<'a> Block<'a> {
         self.len() == 0
     }
 
-    fn state(&self, position: usize) -> &'a [u32] {
+    pub(crate) fn state(&self, position: usize) -> &'a [u32] {
         let width = self.states.len() / self.len();
         &self.states[position * width..][..width]
     }
@@ -86,6 +89,8 @@ pub struct Needs {
     pub kinds: bool,
     /// The keys of the states that were expanded.
     pub parents: bool,
+    /// In which old snapshots successors are: see [`Tiers::recognise`].
+    pub lanes: bool,
     /// Keys sorted by shard, however few: shards will be entered one by one.
     pub sorted: bool,
     pub shard_bits: u32,
@@ -125,6 +130,7 @@ impl Entry {
         } else {
             self.states.take(keys, block.skip);
         }
+        self.states.make_lanes(needs.lanes);
         Ok(())
     }
 
@@ -136,6 +142,13 @@ impl Entry {
     /// The positions of the fresh states, in order; once for each time that keys are computed.
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         self.states.fresh(positions);
+    }
+
+    /// Puts into `parents` which of the expanded states have only successors that are in one old snapshot, or that were
+    /// recognised themselves.
+    pub fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+        parents.clear();
+        self.states.recognised(block, parents);
     }
 }
 
@@ -150,6 +163,8 @@ pub struct Tiers {
     arena: Arena,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
+    /// Which levels are held, where levels are.
+    snapshots: Option<Snapshots>,
     grant: Grant,
 }
 
@@ -176,6 +191,8 @@ enum Table {
     Ways(Box<Ways>),
     /// As many as fit, by a chain of rules; states can be pinned.
     Cache(Box<Cache>),
+    /// Those of some levels.
+    Levels(Box<LevelTable>),
 }
 
 impl Tiers {
@@ -188,12 +205,23 @@ impl Tiers {
         };
         let key_bits = coder.key_bits();
         let shards = exact_shards(coder, shard_bits, &arena, grant)?;
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
+        Ok(Tiers {
+            shards,
+            shard_bits,
+            key_bits: AtomicU32::new(key_bits),
+            arena,
+            sample,
+            snapshots: None,
+            grant: grant.clone(),
+        })
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
     /// others come is a table of its own where keys are packed: it takes less than a cache does.
     pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        if row.has_levels() {
+            return Tiers::of_levels(coder, row, capacity, grant);
+        }
         match (coder, row.after_kept()) {
             (Coder::Packed(_), Some(rest)) if !pins => {
                 let kept = row.rooms(capacity)[0];
@@ -218,7 +246,7 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
+        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, snapshots: None, grant })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -242,11 +270,12 @@ impl Tiers {
     pub fn needs(&self) -> Needs {
         let shard = lock(&self.shards[0]);
         let (kinds, parents) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
-            Table::Packed(_) | Table::Vectors(_) => (false, false),
+            Table::Packed(_) | Table::Vectors(_) | Table::Levels(_) => (false, false),
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents()),
             Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents()),
         };
-        Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
+        let lanes = self.snapshots.as_ref().is_some_and(Snapshots::backtracks);
+        Needs { kinds, parents, lanes, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.
@@ -273,6 +302,7 @@ impl Tiers {
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
+        whole.capacity += self.snapshots.as_ref().map_or(0, |snapshots| snapshots.capacity() as u64);
         Some(whole)
     }
 
@@ -342,11 +372,14 @@ impl Tiers {
         if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
             return false;
         }
+        if matches!(shard.last, Table::Levels(_)) {
+            return self.divide_levels(shard_bits).is_ok();
+        }
         let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
         let divided = match &shard.last {
             Table::Packed(packed) => divided::packed(packed, &mut shards, coder.key_bits()),
             Table::Vectors(table) => divided::vectors(table, &mut shards),
-            Table::Ways(_) | Table::Cache(_) => Err(Full),
+            Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => Err(Full),
         };
         if divided.is_ok() {
             (self.shards, self.shard_bits) = (shards, shard_bits);
@@ -466,7 +499,7 @@ impl Shard {
     /// How many states are held, in how many bytes beside those of the arena.
     fn held(&self) -> (usize, usize) {
         let bytes = match &self.last {
-            Table::Packed(_) => 0,
+            Table::Packed(_) | Table::Levels(_) => 0,
             Table::Vectors(table) => table.bytes(),
             Table::Ways(ways) => ways.bytes(),
             Table::Cache(cache) => cache.bytes(),
@@ -486,6 +519,7 @@ impl Shard {
             Table::Packed(_) | Table::Vectors(_) => return None,
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
+            Table::Levels(levels) => (levels.health(), &levels.distinct),
         };
         let kept = self.kept() as u64;
         health.held += kept;
@@ -501,6 +535,7 @@ impl Table {
             Table::Vectors(table) => table.len(),
             Table::Ways(ways) => ways.len(),
             Table::Cache(cache) => cache.len(),
+            Table::Levels(levels) => levels.masks.live(),
         }
     }
 
@@ -511,6 +546,7 @@ impl Table {
             Table::Vectors(table) => keys.high.iter().for_each(|&hash| table.prefetch(hash)),
             Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
             Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
+            Table::Levels(levels) => levels.prefetch(keys),
         }
     }
 
@@ -520,6 +556,7 @@ impl Table {
             Table::Packed(packed) => packed.reserve(count, key_bits),
             Table::Vectors(table) => table.reserve(count),
             Table::Ways(_) | Table::Cache(_) => Ok(()),
+            Table::Levels(levels) => levels.reserve(count, key_bits),
         }
     }
 
@@ -538,6 +575,7 @@ impl Table {
             Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
             Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
             Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
+            Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range.clone())),
         };
         // Where some found no room, those before them are held all the same.
         let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));

@@ -41,13 +41,38 @@ impl Distinct {
         }
     }
 
+    /// The parts of a whole sketch, for hashes told apart by so many leading bits.
+    pub fn split(&self, bits: u32) -> Vec<Distinct> {
+        let part = |runs: &[u8]| Distinct {
+            runs: runs.to_vec(),
+            sum: runs.iter().map(|&run| 1 << (LONGEST_RUN - run as u32)).sum(),
+            empty: runs.iter().filter(|&&run| run == 0).count(),
+        };
+        self.runs.chunks(self.runs.len() >> bits).map(part).collect()
+    }
+
     /// About how many different hashes were added.
     pub fn estimate(&self) -> u64 {
         Distinct::estimate_all([self])
     }
 
-    /// About how many different hashes were added to parts, which are told apart by leading bits.
+    /// What both have seen.
+    fn merged(&self, other: &Distinct) -> Distinct {
+        let runs: Vec<u8> = self.runs.iter().zip(&other.runs).map(|(&one, &two)| one.max(two)).collect();
+        Distinct { runs, ..Distinct::new(0) }.split(0).remove(0)
+    }
+
+    /// About how many different hashes were added to parts, which are told apart by leading bits; or to sketches of all
+    /// hashes.
     pub fn estimate_all<'a>(parts: impl IntoIterator<Item = &'a Distinct>) -> u64 {
+        let parts: Vec<&Distinct> = parts.into_iter().collect();
+        if let [first, others @ ..] = &parts[..]
+            && first.runs.len() == GROUPS
+            && !others.is_empty()
+        {
+            let whole = others.iter().fold((*first).clone(), |whole, part| whole.merged(part));
+            return Distinct::estimate_all([&whole]);
+        }
         let (mut groups, mut sum, mut empty) = (0, 0, 0);
         for part in parts {
             groups += part.runs.len();
@@ -109,6 +134,17 @@ mod tests {
     }
 
     #[test]
+    fn sketches_of_all_hashes_estimate_what_one_does() {
+        let (mut whole, mut some) = (Distinct::new(0), vec![Distinct::new(0); 3]);
+        for number in 0..20_000u32 {
+            let hash = hash::words(&[number, 5]);
+            whole.add(hash);
+            some[number as usize % 3].add(hash);
+        }
+        assert_eq!(Distinct::estimate_all(&some), whole.estimate());
+    }
+
+    #[test]
     fn parts_estimate_what_the_whole_does() {
         for told_bits in [0, 1, 6, 8, 12] {
             let mut whole = Distinct::new(0);
@@ -119,6 +155,7 @@ mod tests {
                 parts[hash.checked_shr(64 - told_bits).unwrap_or(0) as usize].add(hash);
                 if number % 3_000 == 0 {
                     assert_eq!(Distinct::estimate_all(&parts), whole.estimate(), "{told_bits} bits, {number}");
+                    assert_eq!(Distinct::estimate_all(&whole.split(told_bits)), whole.estimate());
                 }
             }
         }
