@@ -8,11 +8,9 @@
 //! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
 //! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
-//! When all states of a level were expanded the next level is complete, and the store **seals** it: where levels are held as
-//! wholes, that one and others may be forgotten then.
-//!
-//! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
-//! [`plimsoll_store::cache`]) and levels end by themselves; anything else needs a limit on redundancy. Traces remain paths of
+//! A level that is complete is **sealed**: where levels are held as wholes, that one and others may be forgotten then. With a
+//! store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
+//! [`plimsoll_store::cache`]) and levels end by themselves; the rest needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
 mod expansion;

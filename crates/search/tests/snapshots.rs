@@ -300,10 +300,7 @@ fn it_does_what_the_paper_says() {
             saved += twin(&graph, &without).values().sum::<u64>() as i64 - visits as i64;
         }
     }
-    assert!(
-        compared > 600 && again > 5_000 && saved > 0,
-        "{compared} compared, {again} visited again, {saved} saved"
-    );
+    assert!(compared > 600 && again > 5_000 && saved > 0, "{compared} compared, {again} visited again, {saved} saved");
 }
 
 #[test]

@@ -1,33 +1,17 @@
-//! Breadth-first search that holds some of its levels, as wholes (after Mateescu and Wijs, TACAS 2009).
+//! Breadth-first search that holds some of its levels, as wholes: *snapshots* (after Mateescu and Wijs, TACAS 2009).
 //!
-//! While a level is built it is held, so that equal states in it meet. When it is complete it becomes a **snapshot** or is
-//! forgotten, as the [`stream`] of caches decides; a snapshot has all states of its level, also those that were known. A
-//! state is fresh unless it is in a snapshot, in the level that is built, or held for good. It is held once however many of
-//! them it is in ([`masks`], [`table`]).
+//! A state is fresh unless it is in a snapshot, in the level that is built, or held for good. A complete level becomes a snapshot,
+//! with all its states, also those that were known; or it is forgotten, as the [`stream`] of caches decides.
 //!
-//! **Nothing is missed.** What is held was fresh once, on its level or before: a level consists of states that are fresh there
-//! and of states that were held when it was built. What is fresh is expanded. So whatever is not fresh is or will be
-//! expanded, whoever leaves and when.
+//! **Nothing is missed.** Whatever is held was fresh once: a level has states that are fresh there and states that were held.
+//! What is fresh is expanded. So what is not fresh is or will be expanded, whoever leaves and when.
 //!
-//! **It ends.** From time to time one fresh state of a level is held for good, an *anchor*, the rarer the deeper the search is: the
-//! gaps between such levels grow by one. A search that does not end has infinitely many anchors; each was fresh, hence
-//! different from those before it; but a finite model has finitely many states. That is so whatever the stream forgets.
-//!
-//! The paper argues that a growing period is enough: a snapshot then stays for longer than any cycle is long. That
-//! is right for one cycle. Two cycles can take turns: with one snapshot and a period that grows by ten, cycles of five and
-//! eight states with a way from each to the other are never caught together, for the snapshot is always of the one when the
-//! other is gone round (`crates/search/tests/snapshots.rs` has the graph). A growing period is still what makes searches end
-//! early, and rows that have neither that nor unbounded room are refused where they are read ([`crate::row`]).
-//!
-//! **The backtracking set.** A state of which all successors, more than one, are known from one old snapshot (one
-//! that has left the first cache) has probably been expanded before, and so has a state of which all successors are in the
-//! set: it is held for good from the end of the wave on. Bits of a word, *lanes*, stand for the old snapshots and for the set;
-//! what all successors have in common tells both rules at once.
-//!
-//! **Memory.** Snapshots are whole or not at all. Between waves, when so many states are held that another wave might find no room,
-//! caches give up levels early and growing periods grow further. What must stay (the level that is built, one level of each
-//! cache, states held for good) may still be too much, and then the search ends for lack of memory. What is given up
-//! depends on how many states are held, so it does not depend on workers.
+//! **It ends.** Now and then one fresh state of a level is held for good, an *anchor*; the gaps between such levels grow by one. A
+//! search without end has infinitely many anchors, each of which was fresh, so all are different; but there are finitely many
+//! states. The paper's argument is that with a growing period a snapshot stays for longer than any cycle is long, which is right
+//! for one cycle. Two can take turns: with one snapshot and a period that grows by ten, cycles of five and eight states with a way
+//! from each to the other go on for ever, for the snapshot is always of the one while the other is gone round
+//! (`crates/search/tests/snapshots.rs`). Growing periods are what makes searches end early, so rows must have them ([`crate::row`]).
 
 pub(crate) mod masks;
 pub(crate) mod stream;
@@ -48,6 +32,17 @@ const KEYS_PER_CHARGE: usize = 4096;
 const ROOM_SHARE: usize = 4;
 
 /// What all shards have in common.
+///
+/// **The backtracking set.** A state of which all successors, more than one, are known from one old snapshot (one that has left the
+/// first cache) has probably been expanded before, and so has a state of which all successors are in the set: it is held for
+/// good from the end of the wave on. Bits of a word, *lanes*, stand for the old snapshots and for the set; what all successors
+/// have in common tells both rules at once.
+///
+/// **Memory.** A state is held once, however many snapshots it is in ([`masks`], [`table`]). Snapshots are whole or not at all. Between
+/// waves, when so many states are held that another wave might find no room, caches give up levels early and growing
+/// periods grow further. What must stay (the level that is built, one level of each cache, states held for good) may still be
+/// too much, and then the search ends for lack of memory. What is given up depends on how many states are held, so it does
+/// not depend on workers.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     stream: Stream,

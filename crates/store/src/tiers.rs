@@ -9,6 +9,7 @@
 
 mod cached;
 mod divided;
+mod exact;
 mod levels;
 
 use crate::arena::Arena;
@@ -24,6 +25,7 @@ use crate::snapshots::Snapshots;
 use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use exact::{fill, insert_vectors};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -582,34 +584,4 @@ impl Table {
         states.count_fresh(fresh);
         entered.map(|_| ())
     }
-}
-
-/// Inserts keys in order until there are `room` or there is no memory; true if all of them were entered.
-fn fill(table: &mut Packed, room: usize, batch: &Batch, mut left: Range<usize>, key_bits: u32) -> bool {
-    while !left.is_empty() {
-        // So many fit, however many of them are new.
-        let count = left.len().min(room.saturating_sub(table.len()));
-        if count == 0 || table.reserve(count, key_bits).is_err() {
-            return false;
-        }
-        let range = left.start..left.start + count;
-        batch.count_fresh(table.insert_all(batch.run(range.clone()), batch.answers(range)));
-        left.start += count;
-    }
-    true
-}
-
-/// Inserts states as they are; their keys are hashes.
-fn insert_vectors(table: &Intern, block: Block, batch: &Batch, range: Range<usize>) -> Result<usize, Full> {
-    let hashes = batch.run(range.clone()).high;
-    hashes.iter().for_each(|&hash| table.prefetch(hash));
-    let answers = batch.answers(range.clone());
-    let mut count = 0;
-    for ((&position, &hash), answer) in batch.positions(range).iter().zip(hashes).zip(answers) {
-        let state = &block.states[position as usize * table.stride()..][..table.stride()];
-        let (_, new) = table.intern(state, hash)?;
-        answer.store(new as u8, Ordering::Relaxed);
-        count += new as usize;
-    }
-    Ok(count)
 }
