@@ -4,27 +4,33 @@
 //! 3. **number** a block: what is fresh goes to the queue and to the step log, properties are checked.
 //!
 //! Each is done by whoever is free, item by item ([`team`]); in between the leader adds up, and enters blocks into the
-//! ledger ([`ledger`]) in order. Equal states meet in one shard in the order in which they were found, so **states,
+//! ledger ([`ledger`]) in order. With a disk a level is sealed when it is done ([`seal`]). Equal states meet in one shard in the order in which they were found, so **states,
 //! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
 //! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
-//! A level that is complete is **sealed**: where levels are held as wholes, that one and others may be forgotten then. With a
-//! store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
-//! [`plimsoll_store::cache`]) and levels end by themselves; the rest needs a limit on redundancy. Traces remain paths of
+//! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
+//! [`plimsoll_store::cache`]) and whole levels ([`levels`]) end by themselves; the rest needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
 mod expansion;
 mod ledger;
+mod levels;
+mod saved;
+mod seal;
 mod team;
 
 use crate::control::Control;
+use crate::observe::Observer;
 use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Full, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
+use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+pub use saved::{Keeper, Keeping, Saved};
+use saved::{Mark, Place};
+use seal::Settled;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
 use std::time::Instant;
 use team::Team;
@@ -50,6 +56,10 @@ const STATES_PER_LOOK: usize = 1024;
 const EXPAND: u8 = 0;
 const ENTER: u8 = 1;
 const NUMBER: u8 = 2;
+/// What is done for each shard where there is a disk: its tables leave memory, its runs are asked, or merged.
+const FLUSH: u8 = 3;
+const SIFT: u8 = 4;
+const MERGE: u8 = 5;
 
 /// Who searches, and in how large pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +135,19 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
+    bfs_kept(model, store, queue, log, crew, control, Keeping::default())
+}
+
+/// The same for a search that goes on where another stood, of which checkpoints are kept, or on which somebody looks.
+pub fn bfs_kept<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    queue: &mut Queue,
+    log: &mut StepLog,
+    crew: Crew,
+    control: &mut Control,
+    keeping: Keeping,
+) -> Outcome {
     let Chain { coder, tiers } = store;
     let search = Search {
         model,
@@ -133,26 +156,34 @@ pub fn bfs<M: Model + ?Sized>(
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
+        observed: keeping.observer.is_some(),
         coder: SharedCoder::new(coder),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
         wave: RwLock::new(Wave::default()),
         blocks: (0..crew.blocks()).map(|_| RwLock::new(Expansion::new(model.width()))).collect(),
         full: AtomicUsize::new(usize::MAX),
+        defers: AtomicBool::new(false),
+        looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
+        urgent: AtomicBool::new(false),
+        failure: Mutex::new(None),
         team: Team::new(),
     };
-    let mut ledger = Ledger::new(model, log, control);
+    let Keeping { from, keeper, observer } = keeping;
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
         let _dismissal = Dismissal(&search.team);
-        search.lead(&mut ledger, scope)
+        search.lead(&mut ledger, from, keeper, scope)
     });
     // Whoever was told to stop may have been told nothing wrong about the last states.
     let end = match (end, ledger.control.stopped()) {
         (End::Done, Some(why)) => End::Out(why),
         (end, _) => end,
     };
-    let complete = matches!(end, End::Done);
-    let verdict = ledger.verdict(end);
+    let odds = read(&search.tiers).odds();
+    let complete = matches!(end, End::Done) && odds.is_none();
+    let verdict = ledger.verdict(end, odds);
     let mut stats = ledger.tally.stats;
     stats.frontier = read(&search.queue).len() as u64;
     stats.look_at(&read(&search.tiers));
@@ -182,7 +213,13 @@ impl Wave {
     /// The first blocks of it.
     fn first_blocks(self, blocks: usize) -> Wave {
         let blocks = blocks.min(self.blocks);
-        Wave { states: self.states.min(blocks * self.block), blocks, ..self }
+        self.first_states(blocks * self.block)
+    }
+
+    /// The first states of it.
+    fn first_states(self, states: usize) -> Wave {
+        let states = states.min(self.states);
+        Wave { states, blocks: states.div_ceil(self.block), ..self }
     }
 }
 
@@ -194,6 +231,8 @@ struct Search<'a, M: ?Sized> {
     crew: Crew,
     stop: &'a AtomicBool,
     deadline: Option<Instant>,
+    /// Is somebody told of every block?
+    observed: bool,
     coder: SharedCoder<'a>,
     tiers: RwLock<&'a mut Tiers>,
     queue: RwLock<&'a mut Queue>,
@@ -201,6 +240,13 @@ struct Search<'a, M: ?Sized> {
     blocks: Vec<RwLock<Expansion>>,
     /// The first block of the wave with a state for which there was no room.
     full: AtomicUsize,
+    /// What is fresh is a candidate.
+    defers: AtomicBool,
+    /// Candidates that violate a property end the search; one was found.
+    looks_ahead: bool,
+    urgent: AtomicBool,
+    /// What went wrong on disk.
+    failure: Mutex<Option<Why>>,
     team: Team,
 }
 
@@ -213,36 +259,75 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 /// What a worker keeps for itself.
-#[derive(Default)]
 struct Worker {
     keys: Keys,
+    /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
+    lately: Option<Recent>,
+}
+
+impl Worker {
+    fn new(coder: &SharedCoder, observed: bool) -> Worker {
+        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()) }
+    }
 }
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
-    fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0, divides: true };
-        if let Err(why) = leader.start(ledger).and_then(|()| leader.seal()) {
-            return End::Out(why);
+    fn lead<'s>(
+        &'s self,
+        ledger: &mut Ledger<'a, '_, M>,
+        from: Option<Saved>,
+        keeper: Option<&mut dyn Keeper>,
+        scope: &'s Scope<'s, '_>,
+    ) -> End {
+        let (worker, settled) = (Worker::new(&self.coder, self.observed), Settled::default());
+        let mut leader = Leader {
+            search: self,
+            worker,
+            settled,
+            unmerged: false,
+            followers: 0,
+            unseen: 0,
+            divides: true,
+            keeper,
+            mark: None,
+        };
+        let mut place = from.as_ref().map(Saved::place);
+        match from {
+            Some(saved) => ledger.take_over(saved.into_books()),
+            None => {
+                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level()) {
+                    return End::Out(why);
+                }
+            }
         }
-        for level in 0.. {
-            let mut left = read(&self.queue).len();
-            if left == 0 {
+        for level in place.map_or(0, |place| place.level).. {
+            let first = Place { level, level_left: read(&self.queue).len(), wave_left: 0 };
+            let mut place = place.take().unwrap_or(first);
+            if place.level_left == 0 {
                 return End::Done;
             }
+            leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
+                leader.keep(0, ledger);
                 return end;
             }
-            while left > 0 {
-                match leader.work_off(level, left, ledger, scope) {
-                    Ok(states) => left -= states,
+            while place.level_left > 0 {
+                match leader.work_off(place, ledger, scope) {
+                    Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
+                }
+                place.wave_left = 0;
+                if leader.must_seal(ledger)
+                    && let Err(why) = leader.seal(level + 1, ledger)
+                {
+                    return End::Out(why);
                 }
                 if ledger.ends_within(level) {
                     return End::Found;
                 }
             }
-            if let Err(why) = leader.seal() {
+            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level()) {
                 return End::Out(why);
             }
         }
@@ -254,7 +339,22 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match phase {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
-            _ => self.number(item, worker),
+            NUMBER => self.number(item, worker),
+            _ => self.perform_on_disk(phase, item),
+        }
+    }
+
+    /// The same for what is done on disk.
+    fn perform_on_disk(&self, phase: u8, shard: usize) {
+        let tiers = read(&self.tiers);
+        let done = match (phase, tiers.layers()) {
+            (FLUSH, _) => tiers.flush(shard),
+            (SIFT, Some(layers)) => layers.sift(shard).map_err(Shortage::Disk),
+            (_, Some(layers)) => layers.merge(shard),
+            (_, None) => Ok(()),
+        };
+        if let Err(shortage) = done {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(shortage.into());
         }
     }
 
@@ -271,7 +371,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys);
+        block.encode(&self.coder, needs, &mut worker.keys, worker.lately.as_mut());
     }
 
     /// Phase 2, for one shard.
@@ -292,7 +392,14 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
         block.recognise(&self.coder, self.needs, &mut worker.keys);
-        block.number(self.model, &read(&self.queue), None);
+        if !self.defers.load(Ordering::Relaxed) {
+            return block.number(self.model, &read(&self.queue), None);
+        }
+        if let Some(layers) = read(&self.tiers).layers()
+            && block.set_aside(self.model, &layers.candidates, None, self.looks_ahead)
+        {
+            self.urgent.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Why a block has no keys.
@@ -311,18 +418,24 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     }
 }
 
-struct Leader<'s, 'a, M: ?Sized> {
+struct Leader<'s, 'a, 'k, M: ?Sized> {
     search: &'s Search<'a, M>,
     worker: Worker,
+    settled: Settled,
+    /// There are runs that were not merged.
+    unmerged: bool,
     /// Workers that were started.
     followers: usize,
     /// States since the last call of `watch`.
     unseen: usize,
     /// The store may still be divided into shards.
     divides: bool,
+    /// Who keeps checkpoints, and how things stood before what is under way.
+    keeper: Option<&'k mut dyn Keeper>,
+    mark: Option<Mark>,
 }
 
-impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
+impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     /// Enters the initial states.
     fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
@@ -334,56 +447,96 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
                 if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
                     return Err(why);
                 }
-                search.coder.learn_from(&mut write(&search.tiers));
+                self.learn(ledger);
             }
             let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys, self.worker.lately.as_mut());
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
+            ledger.show(&block, true, || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
+        drop(block);
+        self.seal(0, ledger)?;
+        ledger.end_starts();
         Ok(())
     }
 
-    /// Works off a part of the states that are left of a level, and says how many.
+    /// Lets the store learn, if it is time for that.
+    fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
+        let mut are_first = true;
+        let mut told = ledger
+            .observer
+            .as_mut()
+            .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
+        let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
+        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
+    }
+
+    /// Works off some of the states that are left of a level, and says how many.
     fn work_off(
         &mut self,
-        level: u32,
-        left: usize,
+        place: Place,
         ledger: &mut Ledger<'a, '_, M>,
         scope: &'s Scope<'s, '_>,
     ) -> Result<usize, Why> {
+        let search = self.search;
+        self.mark(place, ledger);
+        self.keep_if_due(ledger);
+        let next = self.next_wave(place, ledger);
+        if next.is_err() {
+            self.keep(0, ledger);
+        }
+        let (wave, shared) = next?;
+        self.unseen += wave.states;
+        if shared {
+            self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
+        }
+        let done = self.work_off_parts(wave, shared, place, ledger).and_then(|()| self.end_wave());
+        // Looked at where waves end, for parts are cut for the workers at hand.
+        let stats = &mut ledger.tally.stats;
+        let waiting = read(&search.tiers).layers().map_or(0, |layers| layers.candidates.len());
+        stats.frontier = (read(&search.queue).len() + waiting) as u64;
+        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+        done.map(|()| wave.states)
+    }
+
+    /// The next wave, and whether it is worth sharing, unless the search must end.
+    fn next_wave(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
         let search = self.search;
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
         if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
             return Err(why);
         }
-        search.coder.learn_from(&mut write(&search.tiers));
-        let (wave, shared) = self.plan(level, left, ledger)?;
-        self.unseen += wave.states;
-        if shared {
-            self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
-        }
-        let done = self.work_off_parts(wave, shared, ledger);
-        let settled = write(&search.tiers).settle(search.crew.wave_successors);
-        let done = done.and(settled.map_err(|Full| Why::Memory));
-        // Looked at where waves end, for parts are cut for the workers at hand.
-        let stats = &mut ledger.tally.stats;
-        stats.frontier = read(&search.queue).len() as u64;
-        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
-        done.map(|()| wave.states)
+        self.learn(ledger);
+        self.plan(place, ledger)
     }
 
     /// Works off a wave, as much at a time as there are buffers for.
-    fn work_off_parts(&mut self, wave: Wave, shared: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    fn work_off_parts(
+        &mut self,
+        wave: Wave,
+        shared: bool,
+        place: Place,
+        ledger: &mut Ledger<'a, '_, M>,
+    ) -> Result<(), Why> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
+            let part = part.first_states(write(&search.queue).ready(part.states)?);
             *write(&search.wave) = part;
+            let done_states = wave.states - left.states;
+            self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
+            // Whoever was told to stop may have been told nothing wrong about these states.
+            let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
+            if done.is_err() {
+                self.keep(part.blocks, ledger);
+            }
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
             done?;
             left = left.after(part.states);
@@ -391,25 +544,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         Ok(())
     }
 
-    /// A level is complete, and what is fresh in it waits.
-    fn seal(&mut self) -> Result<(), Why> {
-        let search = self.search;
-        let mut tiers = write(&search.tiers);
-        let wants_anchor = tiers.seal();
-        let mut queue = write(&search.queue);
-        if wants_anchor && queue.len() > 0 && queue.ready(1)? > 0 {
-            let (mut state, mut keys) = (Vec::new(), Vec::new());
-            queue.read(0, 1, &mut state);
-            search.coder.keys_of(&state, &mut self.worker.keys, &mut keys).map_err(|Full| Why::Memory)?;
-            tiers.anchor(keys[0]).map_err(|Full| Why::Memory)?;
-        }
-        Ok(())
-    }
-
     /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
     /// else: a search that ends early ends with a wave.
-    fn plan(&mut self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
+    fn plan(&mut self, place: Place, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
         let search = self.search;
+        let Place { level, level_left, wave_left } = place;
         let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
         let degree = ledger.degree().saturating_add(1);
         let samples = read(&search.tiers).samples();
@@ -419,8 +558,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             let missing = limit.saturating_sub(ledger.tally.stats.states);
             successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
         }
-        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
-        let states = write(&search.queue).ready(states)?;
+        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(level_left);
+        // A wave that had begun ends where it would have ended.
+        let states = if wave_left > 0 { wave_left } else { states };
         let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
@@ -452,25 +592,34 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut block = write(&search.blocks[0]);
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
-        search.room()
+        search.room()?;
+        ledger.show(&block, false, || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
-        if block.done == Done::Full && write(&search.tiers).forget_sample() {
-            let needs = read(&search.tiers).needs();
-            block.encode(&search.coder, needs, &mut self.worker.keys);
+        let depth = block.block().depth;
+        if block.done == Done::Full {
+            self.encode_again(block, depth)?;
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
         }
+        search.coder.show(&read(&search.tiers));
+        self.make_room(&[&block.entry], depth)?;
         let mut tiers = write(&search.tiers);
-        search.coder.show(&tiers);
         if tiers.enter_all(block.block(), &block.entry).is_err() {
             search.full.store(0, Ordering::Relaxed);
         }
         block.find_fresh();
+        if let Some(layers) = tiers.layers_mut().filter(|layers| layers.defers()) {
+            block.place = layers.candidates.extend(block.fresh.len())?;
+            if block.set_aside(search.model, &layers.candidates, starts, search.looks_ahead) {
+                search.urgent.store(true, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
         block.recognise(&search.coder, search.needs, &mut self.worker.keys);
         tiers.recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         let mut queue = write(&search.queue);
@@ -484,6 +633,12 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         self.perform_all(EXPAND, part.blocks)?;
+        for block in &search.blocks[..part.blocks] {
+            let mut block = write(block);
+            if block.done == Done::Full && read(&search.tiers).layers().is_some() {
+                self.encode_again(&mut block, part.level + 1)?;
+            }
+        }
         let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
         let blocks = (0..part.blocks).take_while(encoded).count();
         write(&search.wave).blocks = blocks;
@@ -492,21 +647,32 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             search.coder.show(&tiers);
             tiers.shards()
         };
+        let held: Vec<_> = search.blocks[..blocks].iter().map(read).collect();
+        let entries: Vec<&Entry> = held.iter().map(|block| &block.entry).collect();
+        self.make_room(&entries, part.level + 1)?;
+        drop(held);
         self.perform_all(ENTER, shards)?;
         // What comes behind a block that found no room does not count.
         let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));
         let fresh = search.blocks[..blocks].iter().map(|block| read(block).entry.fresh_count() as usize).sum();
-        let mut place = write(&search.queue).extend(fresh)?;
+        let mut place = match write(&search.tiers).layers_mut().filter(|layers| layers.defers()) {
+            Some(layers) => layers.candidates.extend(fresh)?,
+            None => write(&search.queue).extend(fresh)?,
+        };
         for block in &search.blocks[..blocks] {
             let mut block = write(block);
             block.place = place;
             place += block.entry.fresh_count() as usize;
         }
         self.perform_all(NUMBER, blocks)?;
-        for block in &search.blocks[..blocks] {
+        let full = search.full.load(Ordering::Relaxed);
+        for (number, block) in search.blocks[..blocks].iter().enumerate() {
             let block = read(block);
             ledger.enter(&block)?;
             write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
+            if number < full {
+                ledger.show(&block, false, || true)?;
+            }
         }
         search.room()?;
         if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
@@ -517,7 +683,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
             let follow = move || {
-                let mut worker = Worker::default();
+                let mut worker = Worker::new(&search.coder, search.observed);
                 search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.
@@ -533,6 +699,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let worker = &mut self.worker;
         let done = search.team.lead(phase, items, |phase, item| search.perform(phase, item, worker));
         // Whoever panicked will be heard of when all have come home.
+        if !done {
+            self.keeper = None;
+        }
         if done { Ok(()) } else { Err(Why::Interrupted) }
     }
 }

@@ -43,23 +43,26 @@ impl Distinct {
 
     /// The parts of a whole sketch, for hashes told apart by so many leading bits.
     pub fn split(&self, bits: u32) -> Vec<Distinct> {
-        let part = |runs: &[u8]| Distinct {
-            runs: runs.to_vec(),
-            sum: runs.iter().map(|&run| 1 << (LONGEST_RUN - run as u32)).sum(),
-            empty: runs.iter().filter(|&&run| run == 0).count(),
+        let part = |runs: &[u8]| {
+            let (runs, empty) = (runs.to_vec(), runs.iter().filter(|&&run| run == 0).count());
+            Distinct { sum: runs.iter().map(|&run| 1 << (LONGEST_RUN - run as u32)).sum(), runs, empty }
         };
         self.runs.chunks(self.runs.len() >> bits).map(part).collect()
+    }
+
+    /// Adds what was added to another sketch for the same hashes.
+    pub fn merge(&mut self, other: &Distinct) {
+        assert_eq!(self.runs.len(), other.runs.len(), "sketches for the same hashes");
+        for (own, &run) in self.runs.iter_mut().zip(&other.runs) {
+            *own = (*own).max(run);
+        }
+        self.sum = self.runs.iter().map(|&run| 1u64 << (LONGEST_RUN - run as u32)).sum();
+        self.empty = self.runs.iter().filter(|&&run| run == 0).count();
     }
 
     /// About how many different hashes were added.
     pub fn estimate(&self) -> u64 {
         Distinct::estimate_all([self])
-    }
-
-    /// What both have seen.
-    fn merged(&self, other: &Distinct) -> Distinct {
-        let runs: Vec<u8> = self.runs.iter().zip(&other.runs).map(|(&one, &two)| one.max(two)).collect();
-        Distinct { runs, ..Distinct::new(0) }.split(0).remove(0)
     }
 
     /// About how many different hashes were added to parts, which are told apart by leading bits; or to sketches of all
@@ -70,7 +73,8 @@ impl Distinct {
             && first.runs.len() == GROUPS
             && !others.is_empty()
         {
-            let whole = others.iter().fold((*first).clone(), |whole, part| whole.merged(part));
+            let mut whole = (*first).clone();
+            others.iter().for_each(|part| whole.merge(part));
             return Distinct::estimate_all([&whole]);
         }
         let (mut groups, mut sum, mut empty) = (0, 0, 0);
@@ -117,6 +121,22 @@ mod tests {
             let estimate = sketch.estimate() as f64;
             assert!(low <= estimate && estimate <= high, "{estimate} for {checkpoint}");
         }
+    }
+
+    #[test]
+    fn merged_sketches_know_what_both_knew() {
+        let (mut one, mut other, mut both) = (Distinct::new(0), Distinct::new(0), Distinct::new(0));
+        for number in 0..50_000u32 {
+            let hash = hash::words(&[number % 30_000, 7]);
+            both.add(hash);
+            if number % 3 == 0 { one.add(hash) } else { other.add(hash) }
+        }
+        one.merge(&other);
+        assert_eq!(one.estimate(), both.estimate());
+        other.add(1);
+        one.merge(&other);
+        both.add(1);
+        assert_eq!(one.estimate(), both.estimate());
     }
 
     #[test]

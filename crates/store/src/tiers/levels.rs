@@ -57,6 +57,8 @@ impl Tiers {
             key_bits: AtomicU32::new(key_bits),
             arena,
             sample: None,
+            digest_bits: None,
+            below: None,
             snapshots: Some(snapshots),
             grant: grant.clone(),
         })
