@@ -14,7 +14,7 @@ use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec, Recent, Room};
+use plimsoll_store::{Budget, Chain, Codec, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -230,7 +230,7 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
+        let codec = choose_codec(wishes.store, &strategy.row, facts)?;
         let order = strategy.order;
         let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
         let fixed =
@@ -335,6 +335,11 @@ impl Plan {
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
         let pins = self.search != Order::Bfs;
         let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        if strategy.row.has_levels() {
+            // As many as fit, whatever the levels; what a level does not need others may use.
+            self.cache_states = (most / per_state).max(1);
+            return Ok(());
+        }
         let rooms = strategy.row.states(most / per_state, per_state);
         let states = rooms.iter().fold(0, |sum: u64, room| sum.saturating_add(*room));
         let bytes = states.saturating_mul(per_state);
@@ -353,17 +358,23 @@ impl Plan {
     }
 }
 
-fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, PlanError> {
+fn choose_codec(wish: StoreName, row: &Row, facts: &Facts) -> Result<Codec, PlanError> {
+    let cached = !row.holds_all();
     let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
     let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
     match wish.codec() {
         Some(codec) if cached && !codec.is_injective() => Err(PlanError::Strategy(format!(
             "--store {wish} may take a state for another, so it is for searches that forget none: leave out the cache"
         ))),
+        Some(Codec::Plain) if row.has_levels() => Err(PlanError::Strategy(format!(
+            "--store plain is not possible: `{row}` holds keys of up to {MOST_BITS} bits, so take packed, tree or auto"
+        ))),
         Some(Codec::Packed) if used_bits > MOST_BITS => {
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
         Some(codec) => Ok(codec),
+        // Nodes of forgotten states stay in the tree; they are few beside the states.
+        None if row.has_levels() && used_bits > MOST_BITS => Ok(Codec::Tree),
         // Nodes of forgotten states would stay in a tree.
         None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
         None if cached => Ok(Codec::Packed),

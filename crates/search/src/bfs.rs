@@ -9,12 +9,13 @@
 //! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
 //! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
-//! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
+//! [`plimsoll_store::cache`]) and whole levels ([`levels`]) end by themselves; the rest needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
 mod crew;
 mod expansion;
 mod ledger;
+mod levels;
 mod saved;
 mod seal;
 mod team;
@@ -26,7 +27,7 @@ pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Entry, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
 pub use saved::{Keeper, Keeping, Saved};
 use saved::{Mark, Place};
 use seal::Settled;
@@ -225,7 +226,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match from {
             Some(saved) => ledger.take_over(saved.into_books()),
             None => {
-                if let Err(why) = leader.start(ledger) {
+                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level()) {
                     return End::Out(why);
                 }
             }
@@ -256,7 +257,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                     return End::Found;
                 }
             }
-            if let Err(why) = leader.seal(level + 1, ledger) {
+            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level()) {
                 return End::Out(why);
             }
         }
@@ -268,7 +269,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match phase {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
-            NUMBER => self.number(item),
+            NUMBER => self.number(item, worker),
             _ => self.perform_on_disk(phase, item),
         }
     }
@@ -317,9 +318,10 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     }
 
     /// Phase 3, for one block.
-    fn number(&self, number: usize) {
+    fn number(&self, number: usize, worker: &mut Worker) {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
+        block.recognise(&self.coder, self.needs, &mut worker.keys);
         if !self.defers.load(Ordering::Relaxed) {
             return block.number(self.model, &read(&self.queue), None);
         }
@@ -421,7 +423,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         if shared {
             self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
         }
-        let done = self.work_off_parts(wave, shared, place, ledger);
+        let done = self.work_off_parts(wave, shared, place, ledger).and_then(|()| self.end_wave());
         // Looked at where waves end, for parts are cut for the workers at hand.
         let stats = &mut ledger.tally.stats;
         let waiting = read(&search.tiers).layers().map_or(0, |layers| layers.candidates.len());
@@ -552,6 +554,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             }
             return Ok(());
         }
+        block.recognise(&search.coder, search.needs, &mut self.worker.keys);
+        tiers.recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         let mut queue = write(&search.queue);
         block.place = queue.extend(block.fresh.len())?;
         block.number(search.model, &queue, starts);
@@ -599,6 +603,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         for (number, block) in search.blocks[..blocks].iter().enumerate() {
             let block = read(block);
             ledger.enter(&block)?;
+            write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
             if number < full {
                 ledger.show(&block, false, || true)?;
             }

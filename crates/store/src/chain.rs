@@ -78,7 +78,11 @@ impl Chain {
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
     pub fn bytes_per_cached(codec: Codec, used: &[u32], row: &Row, pins: bool) -> usize {
-        let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
+        let coder = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it");
+        if row.has_levels() {
+            return Tiers::bytes_per_state_of_levels(&coder);
+        }
+        let form = coder.form(0);
         let caches = row.after_kept().filter(|_| codec == Codec::Packed && !pins);
         let caches = caches.as_ref().unwrap_or(row);
         match caches.alone().filter(|_| !pins) {

@@ -233,6 +233,12 @@ impl Coder {
 }
 
 impl Keys {
+    /// All bits of each key.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = u128> {
+        let low = |index: usize| self.low.get(index).copied().unwrap_or(0);
+        self.high.iter().enumerate().map(move |(index, &high)| (high as u128) << 64 | low(index) as u128)
+    }
+
     pub fn clear(&mut self) {
         self.high.clear();
         self.low.clear();

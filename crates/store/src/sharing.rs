@@ -59,6 +59,14 @@ impl<'a> SharedCoder<'a> {
         })
     }
 
+    /// The keys of some states, which were encoded before.
+    pub fn keys_of(&self, states: &[u32], keys: &mut Keys, found: &mut Vec<u128>) -> Result<(), Full> {
+        keys.clear();
+        self.encode_states(states, keys)?;
+        found.extend(keys.whole());
+        Ok(())
+    }
+
     /// Tells `tiers` how long keys are by now; see [`Tiers::look_at`].
     pub fn show(&self, tiers: &Tiers) {
         tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));

@@ -31,7 +31,8 @@ fn row(preset: &Preset) -> [String; COLUMNS] {
     } else if others.is_empty() {
         "yes".into()
     } else {
-        format!("{}; {} by limit", names(&ending), names(&others))
+        let some = if ending.is_empty() { String::new() } else { format!("{}; ", names(&ending)) };
+        format!("{some}{} by limit", names(&others))
     };
     [
         preset.name.into(),

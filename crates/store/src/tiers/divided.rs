@@ -25,10 +25,13 @@ impl Tiers {
             return divided.map(|shards| (self.shards, self.shard_bits) = (shards, shard_bits)).is_ok();
         }
         let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
+        if matches!(shard.last, Table::Levels(_)) {
+            return self.divide_levels(shard_bits).is_ok();
+        }
         let divided = match &shard.last {
             Table::Packed(table) => packed(table, &mut shards, coder.key_bits()),
             Table::Vectors(table) => vectors(table, &mut shards),
-            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Err(Full),
+            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => Err(Full),
         };
         if divided.is_ok() {
             (self.shards, self.shard_bits) = (shards, shard_bits);
