@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
+use crate::hunt;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
@@ -49,6 +50,10 @@ pub fn search<M: Model + ?Sized>(
     checkpoint: Option<&mut Checkpoint>,
 ) -> Searched {
     let disk = Budget::new(plan.disk_bytes);
+    if let Some(hunt) = plan.strategy_parts.hunt {
+        let outcome = hunt::search(model, hunt, plan, budget, control);
+        return Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() };
+    }
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),

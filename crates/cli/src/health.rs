@@ -60,7 +60,7 @@ impl Health {
     /// Looks at the counts so far; the first time that the search seems to blow up, says so.
     pub fn watch(&mut self, stats: &Stats) -> Option<String> {
         let (states, distinct, level) = self.last;
-        if stats.forgotten == 0 {
+        if stats.forgotten == 0 || self.strategy.hunt.is_some() {
             self.last = (stats.states, stats.distinct, stats.levels);
             return None;
         }
@@ -93,11 +93,15 @@ impl Health {
         if stats.forgotten == 0 {
             return notes;
         }
+        let why = if self.strategy.hunt.is_some() { "no state is held for long" } else { "the cache gave up states" };
         notes.push(format!(
-            "the cache gave up states, so counts are of visits: about {} different states, {:.2} visits each",
+            "{why}, so counts are of visits: about {} different states, {:.2} visits each",
             show_count(stats.distinct),
             stats.redundancy()
         ));
+        if self.strategy.hunt.is_some() {
+            return notes;
+        }
         if let Some(worst) = self.worst.filter(|worst| worst.redundancy() > COSTLY.max(stats.redundancy() * 1.5)) {
             notes.push(format!("worst stretch: {:.1} visits per new state{}", worst.redundancy(), worst.place()));
         }

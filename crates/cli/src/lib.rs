@@ -61,6 +61,7 @@ mod executor;
 mod failure;
 mod graph_file;
 mod health;
+mod hunt;
 mod interrupt;
 mod loading;
 mod machine;

@@ -5,6 +5,7 @@
 //! share. Each has a cap; the sum never exceeds the pool. With disk, the frontier gets a small share of its
 //! own and spills; without, it takes what the pool has.
 
+use crate::hunt::DEFAULT_VISITS;
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
 use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
@@ -62,6 +63,8 @@ pub struct Wishes {
     pub cache: Option<String>,
     pub cache_size: Option<Room>,
     pub redundancy_percent: Option<u64>,
+    /// For what is drawn.
+    pub seed: u64,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
     /// Will a checkpoint be kept?
@@ -106,6 +109,10 @@ pub struct Plan {
     pub cache_states: u64,
     /// Visits per state, in per cent, at which the search is given up.
     pub redundancy_percent: Option<u64>,
+    /// Visits after which a search that need not end is given up, unless another limit is given.
+    pub most_visits: Option<u64>,
+    /// For what is drawn.
+    pub seed: u64,
     /// How many threads search.
     pub workers: usize,
     #[serde(skip)]
@@ -195,9 +202,9 @@ impl Facts {
     }
 
     /// How many workers can be afforded.
-    fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
+    fn crew(&self, wishes: &Wishes, strategy: &Strategy, memory_bytes: u64) -> Crew {
         let crew_of = |workers: usize| self.crew_of(workers, memory_bytes);
-        if order != Order::Bfs {
+        if strategy.hunt.map_or(strategy.order != Order::Bfs, |hunt| !hunt.is_shared()) {
             return crew_of(1);
         }
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
@@ -234,7 +241,7 @@ impl Plan {
         if memory < least {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
-        let crew = facts.crew(wishes, order, memory);
+        let crew = facts.crew(wishes, &strategy, memory);
         let buffers = facts.buffer_bytes(&crew);
         let overhead = headroom + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
@@ -251,11 +258,13 @@ impl Plan {
             stack_bytes: 0,
             disk_bytes: wishes.disk_bytes,
             spill_dir: None,
-            order: name_of(order),
+            order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
             store: codec.to_string(),
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
+            most_visits: strategy.hunt.filter(|hunt| !hunt.ends()).map(|_| DEFAULT_VISITS),
+            seed: wishes.seed,
             workers: crew.workers,
             crew,
             codec,
@@ -270,6 +279,10 @@ impl Plan {
 
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {
         let pool = self.pool_bytes;
+        if let Some(hunt) = self.strategy_parts.hunt {
+            (self.stack_bytes, self.store_bytes) = (pool, hunt.store_bytes(pool));
+            return;
+        }
         match self.search {
             Order::Dfs | Order::DfsReverse if wishes.disk_bytes == 0 => self.stack_bytes = pool,
             Order::Dfs | Order::DfsReverse => {
@@ -311,7 +324,7 @@ impl Plan {
     /// How many states a cache holds, and in how many bytes.
     fn size_cache(&mut self, facts: &Facts) -> Result<(), PlanError> {
         let strategy = &mut self.strategy_parts;
-        if !strategy.ends() {
+        if !strategy.ends() && strategy.hunt.is_none() {
             self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
         }
         if strategy.row.holds_all() {

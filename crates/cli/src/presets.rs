@@ -4,6 +4,7 @@
 //! What a strategy promises is computed from its parts, and `crates/search/tests/oracle.rs` holds it against random
 //! systems.
 
+use crate::hunt::Hunt;
 use crate::options::Order;
 use plimsoll_search::sleep;
 use plimsoll_store::row::{Medium, Replace};
@@ -26,7 +27,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 7] = [
+pub const PRESETS: [Preset; 12] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -38,6 +39,11 @@ pub const PRESETS: [Preset; 7] = [
     Preset { name: "sleep", example: "sleep", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep+cache:RULES", example: "sleep+cache:LFU", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep-1992", example: "sleep-1992", paper: "Godefroid, Holzmann, Pirottin 1992" },
+    Preset { name: "walk", example: "walk", paper: "Pelanek, Hanzl, Cerna, Brim 2005; Tripakis 2008" },
+    Preset { name: "walk+local", example: "walk+local", paper: "Sivaraj, Gopalakrishnan 2003; Pelanek et al. 2005" },
+    Preset { name: "swarm", example: "swarm", paper: "Holzmann, Joshi, Groce 2008" },
+    Preset { name: "path", example: "path", paper: "Tripakis 2008" },
+    Preset { name: "deepen", example: "deepen", paper: "Korf 1985" },
 ];
 
 /// Strategies that forget, one or more of each row: what `sweep` tries if nobody says otherwise.
@@ -68,6 +74,8 @@ pub struct Strategy {
     pub row: Row,
     /// With sleep sets: who may sleep.
     pub sleep: Option<sleep::Rule>,
+    /// If something is hunted for, how; it has an order of its own.
+    pub hunt: Option<Hunt>,
 }
 
 impl Strategy {
@@ -79,6 +87,9 @@ impl Strategy {
         order: Option<Order>,
     ) -> Result<Strategy, String> {
         let given = name.unwrap_or("full").trim();
+        if let Some(hunt) = Hunt::parse(given) {
+            return Strategy::hunting(hunt, chain.is_some() || size.is_some(), order);
+        }
         let (first, rest) = given.split_once('+').map_or((given, None), |(first, rest)| (first, Some(rest)));
         let sleep = REDUCTIONS.iter().find(|(reduction, _)| *reduction == first).map(|(_, rule)| *rule);
         let text = if sleep.is_some() { rest } else { name.map(str::trim) };
@@ -100,11 +111,20 @@ impl Strategy {
         if let Some(size) = size {
             row = row.sized(size).map_err(|error| format!("{error}: leave out --cache-size"))?;
         }
-        let mut strategy = Strategy { order: Order::Bfs, row, sleep };
+        let mut strategy = Strategy { order: Order::Bfs, row, sleep, hunt: None };
         strategy.order = order.unwrap_or_else(|| strategy.usual_order());
         match strategy.allows(strategy.order) {
             true => Ok(strategy),
             false => Err("sleep sets need a depth-first search: --order dfs".into()),
+        }
+    }
+
+    fn hunting(hunt: Hunt, cached: bool, order: Option<Order>) -> Result<Strategy, String> {
+        let name = hunt.name();
+        match order {
+            Some(_) => Err(format!("--strategy {name} has an order of its own: leave out --order")),
+            None if cached => Err(format!("--strategy {name} has no cache: leave out --cache and --cache-size")),
+            None => Ok(Strategy { order: Order::Dfs, row: Row::full(), sleep: None, hunt: Some(hunt) }),
         }
     }
 
@@ -115,12 +135,12 @@ impl Strategy {
 
     /// Can states be visited in this order?
     pub fn allows(&self, order: Order) -> bool {
-        order != Order::Bfs || self.sleep.is_none()
+        self.hunt.is_none() && (order != Order::Bfs || self.sleep.is_none())
     }
 
     /// Does the search end on every finite model without a limit?
     pub fn ends(&self) -> bool {
-        self.ends_in(self.order)
+        self.hunt.map_or_else(|| self.ends_in(self.order), Hunt::ends)
     }
 
     /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again.
@@ -135,6 +155,7 @@ impl Strategy {
     /// If it ends, was every reachable state visited? All codecs are injective, so only what sleeps can be missed.
     pub fn is_complete(&self) -> bool {
         match self.sleep {
+            _ if self.hunt.is_some_and(|hunt| !hunt.is_complete()) => false,
             None | Some(sleep::Rule::Checked) => true,
             Some(sleep::Rule::Published) => false,
         }
@@ -149,7 +170,7 @@ impl Strategy {
 
     /// Is the memory for states bounded whatever the model? It is where somebody leaves.
     pub fn is_bounded(&self) -> bool {
-        self.row.forgets()
+        self.hunt.map_or_else(|| self.row.forgets(), Hunt::is_bounded)
     }
 
     /// Does it make use of the memory it is given, and of no more? It does where somebody leaves only when it is full.
@@ -158,11 +179,14 @@ impl Strategy {
             Replace::Nobody => false,
             Replace::Any(_) | Replace::Leaves(_) => true,
         };
-        self.row.tiers().iter().any(|tier| waits(tier.replace))
+        self.hunt.map_or_else(|| self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
     }
 
     /// The name, complete.
     pub fn name(&self) -> String {
+        if let Some(hunt) = self.hunt {
+            return hunt.name();
+        }
         let reduction = REDUCTIONS.iter().find(|(_, rule)| Some(*rule) == self.sleep).map(|(name, _)| *name);
         match reduction {
             None => self.row.to_string(),
@@ -223,7 +247,7 @@ mod tests {
 
     #[test]
     fn names_stand_for_what_they_say() {
-        assert_eq!(strategy("full"), Strategy { order: Order::Bfs, row: Row::full(), sleep: None });
+        assert_eq!(strategy("full"), Strategy { order: Order::Bfs, row: Row::full(), sleep: None, hunt: None });
         let cached = strategy("cache:SC");
         assert_eq!((cached.order, cached.ends()), (Order::Dfs, true));
         assert_eq!(cached.row, Row::single(Rule::Stratified));
@@ -254,6 +278,17 @@ mod tests {
             assert!(error.contains(reason) && error.contains("--cache LRU"), "{error}");
         }
         assert!(parse(Some("cache:LRU:5"), None, Some("600")).unwrap_err().contains("--cache-size"));
+    }
+
+    #[test]
+    fn hunts_have_an_order_of_their_own() {
+        assert_eq!(strategy("walk+local").name(), "walk+local");
+        assert!(!strategy("walk").ends() && !strategy("swarm").is_complete() && strategy("deepen").is_complete());
+        for order in [Order::Bfs, Order::Dfs] {
+            let error = Strategy::parse(Some("walk"), None, None, Some(order)).unwrap_err();
+            assert!(error.contains("--order"), "{error}");
+        }
+        assert!(Strategy::parse(Some("path"), Some("LRU"), None, None).unwrap_err().contains("--cache"));
     }
 
     #[test]

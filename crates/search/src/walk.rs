@@ -139,6 +139,16 @@ impl<'a, 'c, M: Model + ?Sized> Walks<'a, 'c, M> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_late(&self) -> bool {
+        self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Was everybody told to end?
+    fn stopped(&self) -> Option<Why> {
+        let stopped = self.stop.load(Ordering::Relaxed);
+        stopped.then(|| if self.is_late() { Why::Time } else { Why::Interrupted })
+    }
+
     /// Takes rounds as long as they count.
     fn work(&self, room: &WalkRoom) {
         let mut walker = Walker::new(self, room);
@@ -294,7 +304,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         self.seen = Distinct::new(0);
         (self.violation, self.beyond) = (None, None);
         while self.stack.depth() > 0 && self.stack.pop().is_ok() {}
-        let end = if self.round.drawn > 0 { self.from_a_start() } else { self.from_all_starts() };
+        let end = if self.round.drawn > 0 { self.go_from_one_start() } else { self.go_from_all_starts() };
         Walked {
             stats: std::mem::take(&mut self.tally.stats),
             seen: std::mem::replace(&mut self.seen, Distinct::new(0)),
@@ -305,7 +315,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         }
     }
 
-    fn from_a_start(&mut self) -> Result<(), Why> {
+    fn go_from_one_start(&mut self) -> Result<(), Why> {
         let model = self.walks.model;
         let (mut parts, mut chosen, mut first) = (0, (0, 0), 0);
         // The part is drawn while parts are counted, so that none must be held.
@@ -329,7 +339,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         self.start(chosen.1)
     }
 
-    fn from_all_starts(&mut self) -> Result<(), Why> {
+    fn go_from_all_starts(&mut self) -> Result<(), Why> {
         let (mut part, mut first, mut more) = (0, 0, true);
         while more && !self.is_over() {
             self.out.clear();
@@ -408,9 +418,8 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
         stats.states += 1;
         stats.depth = stats.depth.max(depth);
         if stats.states.is_multiple_of(VISITS_PER_LOOK) {
-            let late = self.walks.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if late || self.walks.stop.load(Ordering::Relaxed) {
-                return Err(if late { Why::Time } else { Why::Interrupted });
+            if let Some(why) = self.walks.stopped().or_else(|| self.walks.is_late().then_some(Why::Time)) {
+                return Err(why);
             }
             // Rounds that all count alone are limited within.
             let alone = !self.walks.gait.is_shared();
@@ -433,7 +442,10 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
 
     /// The model may have given up, and then its answers mean nothing.
     fn check_patience(&self) -> Result<(), Why> {
-        self.out.gave_up().map_or(Ok(()), |why| Err(why.into()))
+        match self.walks.stopped().or(self.out.gave_up().map(Why::from)) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
     fn cut(&mut self, beyond: u32) {

@@ -18,6 +18,7 @@ pub mod numbers;
 pub mod odds;
 pub mod packed;
 pub mod packing;
+pub mod pile;
 pub mod queue;
 mod recent;
 pub mod region;

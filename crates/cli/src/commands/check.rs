@@ -6,6 +6,7 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
 use crate::health::Health;
+use crate::hunt::Hunt;
 use crate::loading::Loading;
 use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SwitchName, SymmetryName};
@@ -97,8 +98,12 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
     let forgets = !plan.strategy_parts.row.holds_all();
     let unused = [
         (
-            options.search.workers.is_some_and(|workers| workers > 1) && plan.search != Order::Bfs,
-            "--workers is for breadth-first searches: one worker searched",
+            options.search.workers.is_some_and(|workers| workers > 1) && plan.workers == 1 && plan.search != Order::Bfs,
+            "--workers is for breadth-first searches and random walks: one worker searched",
+        ),
+        (
+            options.search.seed.is_some() && !plan.strategy_parts.hunt.is_some_and(Hunt::is_shared),
+            "--seed does nothing where nothing is drawn",
         ),
         (options.budget.spill_dir.is_some() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
@@ -390,7 +395,8 @@ impl Run<'_> {
         let deadline = options.budget.time.and_then(|time| self.start.checked_add(time));
         let limits = Limits {
             deadline,
-            states: options.budget.max_states,
+            // A limit that somebody chose is enough for a search that need not end.
+            states: options.budget.max_states.or(plan.most_visits.filter(|_| deadline.is_none())),
             depth: options.budget.max_depth,
             redundancy_percent: plan.redundancy_percent,
         };
@@ -474,6 +480,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
         cache_size: options.search.cache_size,
         redundancy_percent: options.search.redundancy_limit,
         checkpoint: options.checkpoint.checkpoint.is_some(),
+        seed: options.search.seed.unwrap_or(0),
         // What is expanded and then not entered, because the search ends, must not count as taken.
         workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
     }

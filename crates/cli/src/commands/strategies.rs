@@ -26,11 +26,16 @@ fn row(preset: &Preset) -> [String; COLUMNS] {
     orders.sort_by_key(|&order| order != strategy.order);
     let names = |orders: &[Order]| orders.iter().map(|&order| name_of(order)).collect::<Vec<_>>().join(" ");
     let (ending, others): (Vec<Order>, Vec<Order>) = orders.iter().partition(|&&order| strategy.ends_in(order));
-    let ends =
-        if others.is_empty() { "yes".into() } else { format!("{}; {} by limit", names(&ending), names(&others)) };
+    let ends = if strategy.hunt.is_some() {
+        if strategy.ends() { "yes".into() } else { "by limit".into() }
+    } else if others.is_empty() {
+        "yes".into()
+    } else {
+        format!("{}; {} by limit", names(&ending), names(&others))
+    };
     [
         preset.name.into(),
-        names(&orders),
+        if strategy.hunt.is_some() { "own".into() } else { names(&orders) },
         ends,
         yes(strategy.is_complete()),
         yes(strategy.is_deterministic()),
@@ -67,7 +72,8 @@ fn table() -> String {
     let _ = writeln!(out, "\nfor example, with its tiers (admits, unit, who leaves, room, medium) and papers");
     for preset in &PRESETS {
         let strategy = preset.strategy();
-        let tiers: String = strategy.row.tiers().iter().map(|tier| tier.to_string()).collect();
+        let tiers = strategy.row.tiers().iter().filter(|_| strategy.hunt.is_none());
+        let tiers: String = tiers.map(|tier| tier.to_string()).collect();
         let paper = if preset.paper.is_empty() { String::new() } else { format!("   {}", preset.paper) };
         let _ = writeln!(out, "  {:<22} {tiers}{paper}", preset.example);
     }
@@ -76,7 +82,7 @@ fn table() -> String {
         let _ = writeln!(out, "  {name:<5} {meaning}");
     }
     out.push_str(
-        "\nends: by itself, on every finite model; otherwise a limit on redundancy gives `unknown`.\n\
+        "\nends: by itself, on every finite model; otherwise a limit (on redundancy; of a walk, on visits) gives `unknown`.\n\
          bounded: the memory for states is, whatever the model. aware: makes use of the memory it is given.\n\
          A store that is not complete may take a state for another: then a model holds unless there was a collision, exit code 21.\n\
          room: what the budget leaves, states (600), bytes (64M) or a share of the memory for states (20%).\n",

@@ -161,6 +161,9 @@ pub struct SearchOptions {
     /// Give up when states are visited more often than this on average [default: 6x if the search need not end]
     #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy, hide_short_help = true)]
     pub redundancy_limit: Option<u64>,
+    /// What random walks and swarms draw: the same number, the same search [default: 0]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub seed: Option<u64>,
     /// How visited states are held: see `plimsoll strategies`
     ///
     /// How visited states are held: auto, plain, packed or tree, which are exact; digest:40, digest:64, digest:128, bitstate:K or

@@ -1,6 +1,7 @@
 //! Does a report agree with the reference? What must be equal depends on what the strategy promises.
 
 use super::settings::Setting;
+use crate::hunt::Hunt;
 use crate::options::Order;
 use crate::presets::Strategy;
 use serde_json::Value;
@@ -96,7 +97,8 @@ fn violation(reference: &Value, report: &Value, setting: &Setting, strategy: &St
         differences.push(format!("{verdict} instead of {}", text(reference, "verdict")));
     }
     let (shortest, steps) = (steps(reference), steps(report));
-    let finds_shortest = strategy.order == Order::Bfs && strategy.is_complete();
+    let finds_shortest = strategy.hunt.map_or(strategy.order == Order::Bfs, Hunt::finds_shortest);
+    let finds_shortest = finds_shortest && strategy.is_complete();
     if !setting.merged && (steps < shortest || finds_shortest && steps != shortest) {
         differences.push(format!("a trace of {steps} steps instead of {shortest}"));
     }

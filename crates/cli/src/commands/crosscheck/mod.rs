@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What a search may need more than the process takes at least.
-const LITTLE_BYTES: u64 = 4 << 20;
+/// What native code and a small search need beside what the process takes in any case.
+const LITTLE_BYTES: u64 = 10 << 20;
 
 /// Everything that was found out.
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! What a model is checked under: every strategy of the table in every order it allows, with every store and executor,
 //! several workers, little memory, and the ways of looking that change no answer.
 
+use crate::hunt::Hunt;
 use crate::options::{ExecutorName, Order, STORES, StoreName, name_of};
 use crate::presets::{PRESETS, Strategy};
 use clap::ValueEnum;
@@ -11,6 +12,9 @@ const WORKERS: [u64; 2] = [2, 3];
 /// Caches for so many per cent of the states forget some of them; the smaller one is tried once.
 const CACHE_PERCENT: u64 = 80;
 const SMALL_CACHE_PERCENT: u64 = 30;
+/// Visits of a hunt: so many for each state, and at least so many.
+const HUNT_TIMES: u64 = 20;
+const HUNT_VISITS: u64 = 10_000;
 /// Disk, where there is some.
 const DISK: &str = "256M";
 
@@ -26,6 +30,8 @@ pub struct Setting {
     pub cache_states: Option<u64>,
     pub memory: Option<String>,
     pub disk: Option<&'static str>,
+    /// Where a search need not end, or takes forever.
+    pub most_visits: Option<u64>,
     pub merged: bool,
     /// End with the first violation.
     pub stops: bool,
@@ -57,6 +63,7 @@ impl Setting {
         add("--cache-size", self.cache_states.map(|states| states.to_string()));
         add("--memory", self.memory.clone());
         add("--disk", self.disk.map(String::from));
+        add("--max-states", self.most_visits.map(|visits| visits.to_string()));
         add("--merge", (!as_usual).then(|| if self.merged { "on" } else { "off" }.into()));
         arguments.extend((!self.stops).then(|| "--keep-going".to_string()));
         arguments
@@ -73,7 +80,7 @@ impl Setting {
             Setting { executor: usual.executor, ..self.clone() },
             Setting { cache_states: None, ..self.clone() },
             Setting { merged: false, ..self.clone() },
-            Setting { strategy: None, cache_states: None, ..self.clone() },
+            Setting { strategy: None, cache_states: None, most_visits: None, ..self.clone() },
             Setting { order: None, ..self.clone() },
         ];
         let parses = |setting: &Setting| Strategy::parse(setting.strategy, None, None, setting.order).is_ok();
@@ -92,18 +99,21 @@ pub struct Trial {
 pub fn trials(states: u64, little_memory: &str) -> Vec<Trial> {
     let mut trials: Vec<Trial> = Vec::new();
     let ways: Vec<Setting> = ways(states).collect();
+    assert_eq!(exact_stores().next(), Some(StoreName::default()), "it comes first, and workers repeat it");
     for way in &ways {
         let first = trials.len();
         let mut add = |setting: Setting, repeats: Option<usize>| trials.push(Trial { setting, repeats });
         for &executor in ExecutorName::value_variants() {
-            for store in exact_stores() {
+            // What hunts has no such store.
+            let hunts = way.parts().hunt.is_some();
+            for store in exact_stores().filter(|&store| !hunts || store == StoreName::Auto) {
                 add(Setting { store, executor, ..way.clone() }, None);
             }
             add(Setting { executor, stops: true, ..way.clone() }, None);
         }
-        let auto = exact_stores().position(|store| store == StoreName::Auto);
-        for workers in WORKERS.into_iter().filter(|_| way.parts().order == Order::Bfs) {
-            add(Setting { workers: Some(workers), ..way.clone() }, auto.map(|store| first + store));
+        let shared = way.parts().hunt.map_or(way.parts().order == Order::Bfs, Hunt::is_shared);
+        for workers in WORKERS.into_iter().filter(|_| shared) {
+            add(Setting { workers: Some(workers), ..way.clone() }, Some(first));
             add(Setting { workers: Some(workers), stops: true, ..way.clone() }, None);
         }
         if way.cache_states.is_some() {
@@ -129,12 +139,15 @@ fn exact_stores() -> impl Iterator<Item = StoreName> {
 fn ways(states: u64) -> impl Iterator<Item = Setting> {
     PRESETS.iter().flat_map(move |preset| {
         let allowed = |order: &Order| Strategy::parse(Some(preset.example), None, None, Some(*order)).is_ok();
-        let orders = Order::value_variants().iter().copied().filter(allowed);
-        orders.map(move |order| {
+        let orders: Vec<Order> = Order::value_variants().iter().copied().filter(allowed).collect();
+        // Some have an order of their own.
+        let orders = if orders.is_empty() { vec![None] } else { orders.into_iter().map(Some).collect() };
+        orders.into_iter().map(move |order| {
             let row = preset.strategy().row;
             let sizes = row.forgets() && row.sized(Room::States(1)).is_ok();
             let cache_states = sizes.then_some(states * CACHE_PERCENT / 100 + 1);
-            Setting { strategy: Some(preset.example), order: Some(order), cache_states, ..Setting::default() }
+            let most_visits = preset.strategy().hunt.map(|_| states.saturating_mul(HUNT_TIMES).max(HUNT_VISITS));
+            Setting { strategy: Some(preset.example), order, cache_states, most_visits, ..Setting::default() }
         })
     })
 }
@@ -149,7 +162,7 @@ mod tests {
         let any = |with: &dyn Fn(&Setting) -> bool| trials.iter().any(|trial| with(&trial.setting));
         for preset in &PRESETS {
             let of = |setting: &Setting| setting.strategy == Some(preset.example);
-            for store in exact_stores() {
+            for store in exact_stores().filter(|_| preset.strategy().hunt.is_none()) {
                 assert!(any(&|setting| of(setting) && setting.store == store), "{} {store:?}", preset.name);
             }
             for &executor in ExecutorName::value_variants() {
