@@ -238,7 +238,9 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
         self.offered += 1;
         let cost = match self.ordering {
             // Among equals, what was found last.
-            Ordering::Best | Ordering::Beam(_) => u64::from(guess) << 32 | (u64::from(u32::MAX) - (self.offered & 0xFFFF_FFFF)),
+            Ordering::Best | Ordering::Beam(_) => {
+                u64::from(guess) << 32 | (u64::from(u32::MAX) - (self.offered & 0xFFFF_FFFF))
+            }
             // Among equals, what is further away.
             Ordering::AStar => u64::from(guess.saturating_add(depth)) << 32 | u64::from(u32::MAX - depth),
         };
