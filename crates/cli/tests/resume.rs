@@ -128,7 +128,10 @@ fn time_memory_and_interruptions_leave_a_checkpoint() {
     let large = model("dve/sliding_window_large.dve");
     let (_folder, place) = place();
     let reason = |report: &Value| report["reason"].as_str().unwrap().split([':', ';']).next().unwrap().to_string();
-    let late = json(&["check", &large, "--checkpoint", &place, "--time", "400ms", "--executor", "interp"]);
+    let check = |time: &str| json(&["check", &large, "--checkpoint", &place, "--time", time, "--executor", "interp"]);
+    // Where the machine is loaded, so is the model, for some time.
+    let times = ["400ms", "1s", "2s", "5s"].into_iter();
+    let late = times.map(check).find(|late| late["checkpoint"].is_object()).expect("a search begins some time");
     assert_eq!((reason(&late).as_str(), &late["exit_code"]), ("time", &Value::from(20)));
     let found = late["checkpoint"]["states"].as_u64().unwrap();
     assert!(found > 0 && found <= late["states"].as_u64().unwrap());
@@ -160,14 +163,22 @@ fn time_memory_and_interruptions_leave_a_checkpoint() {
     assert_eq!((&whole["transitions"], &whole["complete"]), (&Value::from(15_753_696), &Value::from(true)));
 }
 
-/// Kills a run that writes checkpoints all the time, again and again, and goes on each time.
+/// The number of the newest file that a checkpoint has or will have.
+fn newest(place: &str) -> u64 {
+    let names = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.strip_prefix("search-")?.parse().ok());
+    numbers.max().unwrap_or(0)
+}
+
+/// Kills a run that writes checkpoints all the time, again and again, and goes on each time. Moments are told by what was
+/// written, and a little later, or by time alone: whatever it does then.
 #[test]
 fn killed_at_any_moment_it_goes_on() {
     let lift = model("dve/lift.dve");
     let options = ["--executor", "interp", "--json", "--memory", "200M", "--checkpoint-every", "0s"];
     let whole = json(&["check", &lift, "--executor", "interp"]);
     let (_folder, place) = place();
-    let (mut random, mut kills, mut resumed, mut finished) = (Random(1), 0, 0, 0);
+    let (mut random, mut kills, mut resumed) = (Random(1), 0, 0);
     while kills < 60 {
         let stands = Path::new(&place).join("manifest").exists();
         resumed += stands as u32;
@@ -177,11 +188,14 @@ fn killed_at_any_moment_it_goes_on() {
             true => command.args(["resume", &place, "--json", "--workers", workers]),
             false => command.args(["check", &lift, "--checkpoint", &place, "--workers", workers]).args(options),
         };
+        let (before, more) = (newest(&place), random.below(4));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let end = Instant::now() + Duration::from_millis(10 + random.below(70));
-        while Instant::now() < end && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
+        let end = Instant::now() + Duration::from_millis(random.below(80));
+        let early = |end: Instant| if more == 0 { Instant::now() < end } else { newest(&place) < before + more };
+        while early(end) && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(300));
         }
+        std::thread::sleep(Duration::from_micros(random.below(4000)));
         if child.try_wait().unwrap().is_none() {
             child.kill().unwrap();
             child.wait().unwrap();
@@ -189,15 +203,13 @@ fn killed_at_any_moment_it_goes_on() {
             continue;
         }
         assert_eq!(lasting(&report(&child.wait_with_output().unwrap())), lasting(&whole));
-        finished += 1;
     }
     if Path::new(&place).join("manifest").exists() {
         assert_eq!(lasting(&json(&["resume", &place])), lasting(&whole));
-        finished += 1;
     } else {
         refused(&["resume", &place], if Path::new(&place).exists() { "no checkpoint" } else { "no such folder" });
     }
-    assert!(resumed > 20 && finished > 0, "{resumed} resumed, {finished} finished");
+    assert!(resumed > 30, "{resumed} resumed");
 }
 
 /// A checkpoint of a small search, and a copy of its model.
@@ -323,7 +335,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_one_before() {
         let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, PROGRAM, "check", &lift, "--no-deadlock", "--json", "--max-states", "40000"]);
-        let output = command.args(["--checkpoint", &place, "--checkpoint-every", "20ms"]).output().unwrap();
+        let output = command.args(["--checkpoint", &place, "--checkpoint-every", "0s"]).output().unwrap();
         let cut = report(&output);
         assert_eq!(cut["verdict"], "unknown", "{blocks}");
         let notes = cut["notes"].to_string();

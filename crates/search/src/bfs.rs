@@ -19,6 +19,7 @@ mod levels;
 mod saved;
 mod seal;
 mod team;
+mod wave;
 
 use crate::control::Control;
 use crate::observe::Observer;
@@ -36,13 +37,10 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
 use std::time::Instant;
 use team::Team;
+use wave::Wave;
 
 /// As much as the first thread usually has: models may recurse along their expressions.
 const STACK_BYTES: usize = 8 << 20;
-/// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
-const LEAST_STATES: usize = 16;
-/// Successors of a wave while the store learns.
-const LEARNING_SUCCESSORS: usize = 1024;
 /// Parts of the initial states, and states, between two calls of `watch`; those come where waves end.
 const PARTS_PER_LOOK: u32 = 32;
 const STATES_PER_LOOK: usize = 1024;
@@ -119,38 +117,6 @@ pub fn bfs_kept<M: Model + ?Sized>(
     stats.look_at(&read(&search.tiers));
     (ledger.control.watch)(&stats);
     Outcome { verdict, stats, complete }
-}
-
-/// Some states of a level, the first ones in the queue; or a part of them.
-#[derive(Clone, Copy, Default)]
-struct Wave {
-    level: u32,
-    /// The number of its first state.
-    first: u64,
-    states: usize,
-    /// States of a block, and how many blocks there are.
-    block: usize,
-    blocks: usize,
-}
-
-impl Wave {
-    /// The same without the first `states`.
-    fn after(self, states: usize) -> Wave {
-        let left = self.states - states;
-        Wave { first: self.first + states as u64, states: left, blocks: left.div_ceil(self.block), ..self }
-    }
-
-    /// The first blocks of it.
-    fn first_blocks(self, blocks: usize) -> Wave {
-        let blocks = blocks.min(self.blocks);
-        self.first_states(blocks * self.block)
-    }
-
-    /// The first states of it.
-    fn first_states(self, states: usize) -> Wave {
-        let states = states.min(self.states);
-        Wave { states, blocks: states.div_ceil(self.block), ..self }
-    }
 }
 
 /// What all workers see.
@@ -476,37 +442,6 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             left = left.after(part.states);
         }
         Ok(())
-    }
-
-    /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
-    /// else: a search that ends early ends with a wave.
-    fn plan(&mut self, place: Place, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
-        let search = self.search;
-        let Place { level, level_left, wave_left } = place;
-        let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
-        let degree = ledger.degree().saturating_add(1);
-        let samples = read(&search.tiers).samples();
-        // While the store wants to learn it is given little at a time, and where states are limited no more than needed.
-        let mut successors = if samples { LEARNING_SUCCESSORS } else { wave_successors };
-        if let Some(limit) = ledger.control.limits.states {
-            let missing = limit.saturating_sub(ledger.tally.stats.states);
-            successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
-        }
-        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(level_left);
-        // A wave that had begun ends where it would have ended.
-        let states = if wave_left > 0 { wave_left } else { states };
-        let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
-        let shared = worth_it && self.has_shards();
-        let block_successors = if shared {
-            let [least, most] = search.crew.shared_block_successors;
-            (states.saturating_mul(degree) / search.blocks.len()).clamp(least, most)
-        } else {
-            search.crew.block_successors
-        };
-        let block = (block_successors / degree).max(LEAST_STATES.min(block_successors));
-        let blocks = states.div_ceil(block);
-        let wave = Wave { level, first: ledger.expanded, states, block, blocks };
-        Ok((wave, shared && wave.blocks > 1))
     }
 
     /// Can several workers enter the store at once, now that they are wanted?
