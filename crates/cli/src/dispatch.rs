@@ -1,10 +1,14 @@
 //! From choices made at run time to one of the generic searches: one `match` per axis.
 
+use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
+use crate::hunt;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{
+    Control, Keeper, Keeping, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
+};
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
@@ -24,21 +28,37 @@ pub struct Searched {
 }
 
 /// Searches with the executor that there is.
-pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+pub fn search_with(
+    executor: &Executor,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+    checkpoint: Option<&mut Checkpoint>,
+) -> Searched {
     match executor {
-        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control),
-        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control),
-        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control),
-        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control),
-        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control),
+        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control, checkpoint),
+        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control, checkpoint),
+        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control, checkpoint),
+        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control, checkpoint),
+        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control, checkpoint),
     }
 }
 
-/// Searches `model` within `plan`; `budget` is its pool.
-pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+/// Searches `model` within `plan`; `budget` is its pool. Breadth first, it may go on from a checkpoint, and keeps others.
+pub fn search<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+    checkpoint: Option<&mut Checkpoint>,
+) -> Searched {
     let disk = Budget::new(plan.disk_bytes);
+    if let Some(hunt) = plan.strategy_parts.hunt {
+        let outcome = hunt::search(model, hunt, plan, budget, control);
+        return Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() };
+    }
     let searched = match plan.search {
-        Order::Bfs => breadth_first(model, plan, budget, &disk, control),
+        Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
     };
     searched.unwrap_or_else(|why| {
@@ -53,6 +73,7 @@ fn breadth_first<M: Model + ?Sized>(
     budget: &Budget,
     disk: &Budget,
     control: &mut Control,
+    mut checkpoint: Option<&mut Checkpoint>,
 ) -> Result<Searched, Why> {
     let grant = budget.grant("store", plan.store_bytes);
     let mut store = store(model, plan, &grant)?;
@@ -63,7 +84,15 @@ fn breadth_first<M: Model + ?Sized>(
     if let Some(layers) = layers(model, plan, budget, disk, &grant)? {
         store = store.above(layers);
     }
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, plan.crew, control);
+    let mut keeping = Keeping::default();
+    if let Some(checkpoint) = checkpoint.take() {
+        if !plan.spill_dirs.is_empty() {
+            checkpoint.charge(disk, plan.disk_bytes);
+        }
+        keeping.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
+        keeping.keeper = Some(checkpoint as &mut dyn Keeper);
+    }
+    let outcome = bfs_kept(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
     Ok(Searched { outcome, layers, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }

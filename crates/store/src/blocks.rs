@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn content(len: usize) -> Vec<u8> {
-        (0..len).map(|at| (at * at >> 7) as u8).collect()
+        (0..len).map(|at| ((at * at) >> 7) as u8).collect()
     }
 
     fn write(disk: &Arc<Faulty>, grant: Grant, len: usize) -> io::Result<u64> {

@@ -45,6 +45,7 @@ macro_rules! by_tail {
         }
     };
 }
+pub(crate) use by_tail;
 
 /// Keys in a line.
 const fn slots(tail: usize) -> usize {
@@ -86,17 +87,17 @@ pub struct Packed {
 
 /// Where keys lie.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    compact: Compact,
+pub(crate) struct Shape {
+    pub compact: Compact,
     common_bits: u32,
     /// Bits behind the common ones that home and entry tell.
     top_bits: u32,
     /// Bytes of a tail.
-    tail: usize,
+    pub tail: usize,
 }
 
 impl Shape {
-    fn new(key_bits: u32, common_bits: u32, lines: usize) -> Shape {
+    pub fn new(key_bits: u32, common_bits: u32, lines: usize) -> Shape {
         // Also if keys are shorter: then nothing has to move when they get longer.
         let top_bits = (lines.ilog2() + REST_BITS).min(u64::BITS - common_bits);
         let least = (key_bits - common_bits).saturating_sub(top_bits).div_ceil(8) as usize;
@@ -116,19 +117,19 @@ impl Shape {
 
     /// Home and rest of a key.
     #[inline(always)]
-    fn home(&self, high: u64) -> (usize, u32) {
+    pub fn home(&self, high: u64) -> (usize, u32) {
         self.compact.split(high << self.common_bits >> (64 - self.top_bits))
     }
 
     #[inline(always)]
-    fn tail<const TAIL: usize>(&self, key: u128) -> [u8; TAIL] {
+    pub fn tail<const TAIL: usize>(&self, key: u128) -> [u8; TAIL] {
         let bytes = (key << (self.common_bits + self.top_bits)).to_be_bytes();
         std::array::from_fn(|index| bytes[index])
     }
 
     /// The key of an entry with its tail but for the common bits, and whether it is at home in line `number`.
     #[inline(always)]
-    fn key<const TAIL: usize>(&self, number: usize, entry: u32, tail: &[u8; TAIL]) -> (u128, bool) {
+    pub fn key<const TAIL: usize>(&self, number: usize, entry: u32, tail: &[u8; TAIL]) -> (u128, bool) {
         let (top, home) = self.compact.value(number, entry);
         let mut bytes = [0; 16];
         bytes[..TAIL].copy_from_slice(tail);
@@ -138,7 +139,7 @@ impl Shape {
 }
 
 /// A key without the bits that all have in common.
-fn own(key: u128, common_bits: u32) -> u128 {
+pub(crate) fn own(key: u128, common_bits: u32) -> u128 {
     key << common_bits >> common_bits
 }
 

@@ -86,6 +86,11 @@ impl Region {
         self.used
     }
 
+    /// What the grant has left.
+    pub fn left_bytes(&self) -> usize {
+        usize::try_from(self.grant.left_bytes()).unwrap_or(usize::MAX)
+    }
+
     /// Grows to at least `bytes`; false (and unchanged) if the grant or the reservation has no room.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {

@@ -2,11 +2,15 @@
 //!
 //! A state enters the first tier. What a tier gives up is offered to the next, and what the last gives up is forgotten. A
 //! row is written `full`, `cache:MFU:25%,LRU:75%`, `cover:LRU` or `layers:8`, and is printed as it is written; whatever
-//! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers.
+//! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers. Rows that
+//! hold levels are written as [`levels`] says.
+
+mod levels;
 
 use crate::budget::{parse_bytes, write_bytes};
 use crate::cache::Rule;
 use crate::runs::Keep;
+pub use levels::{LevelRule, STREAM_FORMS};
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,14 +35,21 @@ pub struct Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
     All,
+    /// One of so many.
+    Every(u32),
+    /// One of so many, then one of twice as many, of three times as many, and so on.
+    Growing(u32),
+    /// What seems to have been expanded before: the backtracking set.
+    Backtracked,
     /// Levels whose numbers are powers of two.
-    Growing,
+    Powers,
 }
 
 /// What comes and goes as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     State,
+    /// All states of a level of a breadth-first search.
     Level,
 }
 
@@ -50,8 +61,8 @@ pub enum Replace {
     Any(Rule),
     /// The rule decides among the leaves of the search tree that were expanded, so that the ancestors of what waits stay.
     Leaves(Rule),
-    /// The level with the lowest number.
-    LowestLevel,
+    /// The rule decides among levels.
+    Level(LevelRule),
 }
 
 /// How much a tier holds.
@@ -64,6 +75,8 @@ pub enum Room {
     States(u64),
     Bytes(u64),
     Levels(u32),
+    /// So many levels, and behind it another tier of the same kind when it is full.
+    LevelsAgain(u32),
     /// Levels: twice as many as the longest way back that was seen.
     WayBack,
 }
@@ -91,7 +104,7 @@ impl Tier {
 impl Replace {
     pub fn rule(self) -> Option<Rule> {
         match self {
-            Replace::Nobody | Replace::LowestLevel => None,
+            Replace::Nobody | Replace::Level(_) => None,
             Replace::Any(rule) | Replace::Leaves(rule) => Some(rule),
         }
     }
@@ -121,9 +134,10 @@ impl Row {
     /// levels whose distance grows.
     pub fn layers(kept: Keep) -> Row {
         let level = |admit, replace, room, medium| Tier { admit, unit: Unit::Level, replace, room, medium };
-        let newest = level(Admit::All, Replace::LowestLevel, Room::Rest, Medium::Ram);
-        let last = |room| level(Admit::All, Replace::LowestLevel, room, Medium::Disk);
-        let net = level(Admit::Growing, Replace::Nobody, Room::Rest, Medium::Disk);
+        let lowest = Replace::Level(LevelRule::LowestLevel);
+        let newest = level(Admit::All, lowest, Room::Rest, Medium::Ram);
+        let last = |room| level(Admit::All, lowest, room, Medium::Disk);
+        let net = level(Admit::Powers, Replace::Nobody, Room::Rest, Medium::Disk);
         Row {
             tiers: match kept {
                 Keep::All => vec![newest, level(Admit::All, Replace::Nobody, Room::Rest, Medium::Disk)],
@@ -183,7 +197,10 @@ impl Row {
 
     /// May a state be given up that is met again?
     pub fn forgets(&self) -> bool {
-        self.rules().next().is_some() || self.kept_levels().is_some_and(|kept| kept != Keep::All)
+        match self.kept_levels() {
+            Some(kept) => kept != Keep::All,
+            None => self.has_levels() || self.rules().next().is_some(),
+        }
     }
 
     /// Are the ancestors of what waits held?
@@ -219,7 +236,7 @@ impl Row {
         self.tiers.iter().fold((0.0, 0), |(given, open), tier| match tier.room {
             Room::Share(share) => (given + share, open),
             Room::Rest => (given, open + 1),
-            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::WayBack => (given, open),
+            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => (given, open),
         })
     }
 
@@ -248,7 +265,9 @@ impl Row {
                 Room::Share(size) => Room::Share(size * share / 100.0),
                 Room::States(states) => Room::States(divide(states)),
                 Room::Bytes(bytes) => Room::Bytes(divide(bytes)),
-                Room::Levels(_) | Room::WayBack => return Err(format!("`{self}` has no room for levels")),
+                Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => {
+                    return Err(format!("`{self}` has no room for levels"));
+                }
             };
             Ok(Tier { room, ..*tier })
         });
@@ -258,10 +277,12 @@ impl Row {
     /// How many states each tier may hold where there is memory for so many, and one takes so many bytes.
     pub fn states(&self, states: u64, bytes_per_state: u64) -> Vec<u64> {
         let fixed = |tier: &Tier| match tier.room {
-            Room::Rest | Room::Levels(_) | Room::WayBack => None,
+            Room::Rest => None,
             Room::Share(share) => Some((states as f64 * share / 100.0) as u64),
             Room::States(states) => Some(states),
             Room::Bytes(bytes) => Some(bytes / bytes_per_state),
+            // They share what there is.
+            Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => Some(0),
         };
         let taken = self.tiers.iter().filter_map(fixed).fold(0, u64::saturating_add);
         let rest = states.saturating_sub(taken) / self.shares().1.max(1) as u64;
@@ -329,6 +350,9 @@ impl FromStr for Row {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Row, String> {
+        if let Some(row) = Row::stream(text) {
+            return row;
+        }
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, rest) {
             ("full", None) => Ok(Row::full()),
@@ -342,7 +366,9 @@ impl FromStr for Row {
                 }
                 Ok(row)
             }
-            _ => Err(format!("`{text}` is none of `full`, `cache:RULES`, `cover:RULE` and `layers`; {CHAIN_FORMS}")),
+            _ => Err(format!(
+                "`{text}` is none of `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`, `layers`; {CHAIN_FORMS}"
+            )),
         }
     }
 }
@@ -356,6 +382,7 @@ impl fmt::Display for Room {
             Room::Bytes(bytes) => f.write_str(&write_bytes(*bytes)),
             Room::Levels(levels) => write!(f, "{levels} levels"),
             Room::WayBack => f.write_str("the longest way back"),
+            Room::LevelsAgain(levels) => write!(f, "{levels} levels and again"),
         }
     }
 }
@@ -363,10 +390,6 @@ impl fmt::Display for Room {
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Tier { admit, unit, replace, room, medium } = self;
-        let admit = match admit {
-            Admit::All => "all",
-            Admit::Growing => "growing",
-        };
         let unit = match unit {
             Unit::State => "state",
             Unit::Level => "level",
@@ -379,9 +402,9 @@ impl fmt::Display for Tier {
             Replace::Nobody => "nobody".to_string(),
             Replace::Any(rule) => rule.to_string(),
             Replace::Leaves(rule) => format!("leaves by {rule}"),
-            Replace::LowestLevel => "lowest level".to_string(),
+            Replace::Level(rule) => rule.name().to_string(),
         };
-        write!(f, "({admit}, {unit}, {leaves}, {room}, {medium})")
+        write!(f, "({}, {unit}, {leaves}, {room}, {medium})", levels::period_of(*admit))
     }
 }
 
@@ -393,6 +416,9 @@ impl fmt::Display for Row {
             Some(Keep::Auto) => return f.write_str("layers:auto"),
             None if self.holds_all() => return f.write_str("full"),
             None => {}
+        }
+        if self.has_levels() {
+            return self.write_stream(f);
         }
         f.write_str(if self.holds_ancestors() { "cover" } else { "cache" })?;
         for (index, Tier { replace, room, .. }) in self.tiers.iter().enumerate() {
@@ -450,9 +476,9 @@ mod tests {
         assert_eq!((row("cache:SC,KEEP").after_kept(), row("full").after_kept()), (None, None));
         assert_eq!(row("cache:KEEP,OI").tiers[1].to_string(), "(all, state, OI, budget, ram)");
         let tiers = |text: &str| row(text).tiers.iter().map(Tier::to_string).collect::<String>();
-        assert_eq!(tiers("layers"), "(all, level, lowest level, budget, ram)(all, level, nobody, budget, disk)");
-        let bounded = "(all, level, lowest level, 8 levels, disk)(growing, level, nobody, budget, disk)";
-        assert_eq!(tiers("layers:8"), format!("(all, level, lowest level, budget, ram){bounded}"));
+        assert_eq!(tiers("layers"), "(all, level, LLNR, budget, ram)(all, level, nobody, budget, disk)");
+        let bounded = "(all, level, LLNR, 8 levels, disk)(powers of two, level, nobody, budget, disk)";
+        assert_eq!(tiers("layers:8"), format!("(all, level, LLNR, budget, ram){bounded}"));
         assert!(row("layers").holds_all() && !row("layers").forgets() && row("layers:auto").forgets());
         assert!(!row("layers:3").is_cache() && row("cover").is_cache() && !row("full").is_cache());
     }

@@ -26,6 +26,7 @@ pub use candidates::{Candidates, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
 use run::{Form, Run, Writer};
 use sieve::Sieve;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -342,8 +343,21 @@ impl Layers {
         Ok(())
     }
 
+    /// Are all keys that ever came here still here, and does none wait to be looked for?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.keep == Keep::All && self.candidates.is_empty()
+    }
+
+    /// Visits the keys of all runs, those of a shard without the bits that tell the shard.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(usize, u128) -> io::Result<()>) -> io::Result<()> {
+        let shards = self.shards.iter().enumerate();
+        shards
+            .map(|(number, shard)| (number, self::lock(shard)))
+            .try_for_each(|(number, shard)| shard.runs.iter().try_for_each(|run| run.visit(|key| visit(number, key))))
+    }
+
     /// Keys of all runs.
-    fn keys(&self) -> u64 {
+    pub(crate) fn keys(&self) -> u64 {
         self.sum(Run::keys)
     }
 

@@ -28,6 +28,9 @@ pub(super) struct Expansion {
     pub place: usize,
     /// Positions in `out` of states that the store did not hold.
     pub fresh: Vec<u32>,
+    /// Which of the states seem to have been expanded before, and their keys.
+    parents_again: Vec<u32>,
+    pub recognised: Vec<u128>,
     /// How they were found.
     pub steps: Piece,
     /// Those of them that violate or reach something.
@@ -85,6 +88,8 @@ impl Expansion {
             done: Done::Cut,
             place: 0,
             fresh: Vec::new(),
+            parents_again: Vec::new(),
+            recognised: Vec::new(),
             steps: Piece::default(),
             hits: Vec::new(),
             record: Vec::new(),
@@ -165,15 +170,16 @@ impl Expansion {
     }
 
     /// Computes the keys of the successors, but for those that the worker has met `lately`.
-    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys, lately: &mut Recent) {
+    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys, lately: Option<&mut Recent>) {
         if let Some(why) = self.out.gave_up() {
             self.done = Done::GaveUp(why);
             return;
         }
         let mut entry = std::mem::take(&mut self.entry);
-        let encoded = coder.encode(self.block(), &mut entry, needs, keys, needs.fresh_only.then_some(&mut *lately));
+        let mut lately = lately.filter(|_| needs.fresh_only);
+        let encoded = coder.encode(self.block(), &mut entry, needs, keys, lately.as_deref_mut());
         self.entry = entry;
-        if encoded.is_err() {
+        if let (Err(_), Some(lately)) = (encoded, lately) {
             lately.forget();
         }
         self.done = if encoded.is_ok() { Done::Encoded } else { Done::Full };
@@ -182,6 +188,24 @@ impl Expansion {
     /// Finds out what is fresh, once all shards were entered.
     pub fn find_fresh(&mut self) {
         self.entry.fresh(&mut self.fresh);
+    }
+
+    /// Finds out which of the expanded states the store should hold for good, if it wants to know; also once all shards were entered.
+    pub fn recognise(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+        self.recognised.clear();
+        if !needs.lanes || self.parents.is_empty() {
+            return;
+        }
+        let (mut entry, mut again) = (std::mem::take(&mut self.entry), std::mem::take(&mut self.parents_again));
+        entry.recognised(self.block(), &mut again);
+        let width = self.out.width();
+        let states: Vec<u32> =
+            again.iter().flat_map(|&parent| &self.parents[parent as usize * width..][..width]).copied().collect();
+        // They have been encoded before, and are a matter of time only.
+        if coder.keys_of(&states, keys, &mut self.recognised).is_err() {
+            self.recognised.clear();
+        }
+        (self.entry, self.parents_again) = (entry, again);
     }
 
     /// Queues what is fresh, notes how it was found and looks for violations. For initial states `starts` gives their

@@ -13,7 +13,7 @@ use super::{FLUSH, Leader, MERGE, SIFT, Worker, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Entry, Needs, Piece, Queue, Shortage};
+use plimsoll_store::{Entry, Needs, Piece, Queue, Recent, Shortage};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -48,7 +48,7 @@ impl Settled {
     }
 }
 
-impl<'a, M: Model + ?Sized> Leader<'_, 'a, M> {
+impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     /// Makes sure that all keys of some blocks find room, if there is a disk; states of `level` are being found.
     pub(super) fn make_room(&mut self, entries: &[&Entry], level: u32) -> Result<(), Why> {
         let search = self.search;
@@ -68,10 +68,10 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, M> {
         let search = self.search;
         let mut encode = |worker: &mut Worker| {
             // It may have met states of later blocks.
-            worker.lately.forget();
+            worker.lately.iter_mut().for_each(Recent::forget);
             let sorted = read(&search.wave).blocks > 1;
             let needs = Needs { sorted, ..read(&search.tiers).needs() };
-            block.encode(&search.coder, needs, &mut worker.keys, &mut worker.lately);
+            block.encode(&search.coder, needs, &mut worker.keys, worker.lately.as_mut());
             block.done == Done::Full
         };
         let is_full = !write(&search.tiers).forget_sample() || encode(&mut self.worker);

@@ -9,6 +9,7 @@ use super::filter::Filter;
 use super::sieve::Asked;
 use crate::budget::Grant;
 use crate::disk::{Shortage, Slot, Spill, SpillError};
+use std::io;
 use std::sync::Arc;
 
 /// Bytes of a block: enough to be read at a time, and little to be read for one key.
@@ -118,6 +119,16 @@ impl Run {
             }
         }
         Ok(answers)
+    }
+
+    /// Visits all keys in order, without the bits they have in common.
+    pub fn visit(&self, mut visit: impl FnMut(u128) -> io::Result<()>) -> io::Result<()> {
+        let mut bytes = vec![0; BLOCK_BYTES];
+        for slot in &self.slots {
+            self.spill.read(slot, &mut bytes)?;
+            Block::new(&bytes).keys().try_for_each(&mut visit)?;
+        }
+        Ok(())
     }
 
     /// Makes a filter for what was written without one, if there is memory for it.
