@@ -60,7 +60,8 @@ impl Health {
     /// Looks at the counts so far; the first time that the search seems to blow up, says so.
     pub fn watch(&mut self, stats: &Stats) -> Option<String> {
         let (states, distinct, level) = self.last;
-        if stats.forgotten == 0 || self.strategy.hunt.is_some() {
+        let levels = self.strategy.row.kept_levels();
+        if stats.forgotten == 0 || self.strategy.hunt.is_some() || levels.is_some() {
             self.last = (stats.states, stats.distinct, stats.levels);
             return None;
         }
@@ -91,6 +92,14 @@ impl Health {
     pub fn notes(&self, stats: &Stats) -> Vec<String> {
         let mut notes = Vec::new();
         if stats.forgotten == 0 {
+            return notes;
+        }
+        if self.strategy.row.kept_levels().is_some() {
+            notes.push(format!(
+                "old levels were given up, so counts are of visits: about {} different states, {:.2} visits each",
+                show_count(stats.distinct),
+                stats.redundancy()
+            ));
             return notes;
         }
         let why = if self.strategy.hunt.is_some() { "no state is held for long" } else { "states were given up" };

@@ -27,7 +27,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 16] = [
+pub const PRESETS: [Preset; 18] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -36,6 +36,8 @@ pub const PRESETS: [Preset; 16] = [
     },
     Preset { name: "cache:KEEP,RULES", example: "cache:KEEP:50%,SC:50%", paper: "" },
     Preset { name: "cover:RULE", example: "cover:LRU", paper: "Evangelista, Kristensen 2010" },
+    Preset { name: "layers", example: "layers", paper: "Lamborn, Hansen 2008" },
+    Preset { name: "layers:L", example: "layers:8", paper: "Lamborn, Hansen 2008; Mateescu, Wijs 2009" },
     Preset {
         name: "snapshots:(PERIOD,RULE,N)",
         example: "snapshots:(c2,LLNR,5)(2,LFU,10)",
@@ -125,6 +127,9 @@ impl Strategy {
                 ));
             }
         };
+        if let (Some(_), Some(_)) = (size, row.kept_levels()) {
+            return Err(format!("--cache-size does not go with {row}, which makes use of all memory"));
+        }
         if let Some(size) = size {
             row = row.sized(size).map_err(|error| format!("{error}: leave out --cache-size"))?;
         }
@@ -190,13 +195,16 @@ impl Strategy {
     /// Same model, same options: same search? `RND` draws the same numbers each time.
     pub fn is_deterministic(&self) -> bool {
         self.row.tiers().iter().all(|tier| match tier.medium {
-            Medium::Ram => true,
+            Medium::Ram | Medium::Disk => true,
         })
     }
 
     /// Is the memory for states bounded whatever the model? It is where somebody leaves, but a level may be of any size.
     pub fn is_bounded(&self) -> bool {
-        self.hunt.map_or_else(|| self.row.forgets() && !self.row.has_levels(), Hunt::is_bounded)
+        self.hunt.map_or_else(
+            || self.row.kept_levels().is_some() || self.row.forgets() && !self.row.has_levels(),
+            Hunt::is_bounded,
+        )
     }
 
     /// Does it make use of the memory it is given, and of no more? It does where somebody leaves only when it is full.
@@ -205,7 +213,8 @@ impl Strategy {
             Replace::Nobody | Replace::Level(_) => false,
             Replace::Any(_) | Replace::Leaves(_) => true,
         };
-        self.hunt.map_or_else(|| self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
+        let on_disk = self.row.kept_levels().is_some();
+        self.hunt.map_or_else(|| on_disk || self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
     }
 
     /// The name, complete.
@@ -230,7 +239,7 @@ impl Preset {
 }
 
 /// How rows begin, of which [`Row`] knows best what is wrong with them.
-const ROWS: [&str; 5] = ["cache:", "cover:", "snapshots", "frontier", "pebble"];
+const ROWS: [&str; 6] = ["cache:", "cover:", "layers", "snapshots", "frontier", "pebble"];
 
 fn parse_row(text: &str, name: &str, sleep: Option<sleep::Rule>) -> Result<Row, String> {
     let row = text.parse::<Row>();
@@ -289,6 +298,19 @@ mod tests {
             assert_eq!(strategy(name).name(), name);
         }
         assert_eq!(strategy("sleep-1992+cache").name(), "sleep-1992+cache:LRU");
+    }
+
+    #[test]
+    fn layers_are_searched_breadth_first_and_end() {
+        for name in ["layers", "layers:1", "layers:auto"] {
+            let layers = strategy(name);
+            assert!(layers.order == Order::Bfs && layers.ends() && layers.is_bounded() && layers.name() == name);
+            assert!(Strategy::parse(Some(name), None, None, Some(Order::Dfs)).unwrap_err().contains("--order bfs"));
+            assert!(Strategy::parse(Some(name), None, Some(Room::States(9)), None).is_err());
+        }
+        for name in ["layers:0", "layers:x", "sleep+layers"] {
+            assert!(parse(name).is_err(), "{name}");
+        }
     }
 
     #[test]

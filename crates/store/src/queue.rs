@@ -99,14 +99,14 @@ impl Queue {
         }
     }
 
-    /// Drops the `count` oldest states.
+    /// Drops the `count` oldest states; what else was brought into memory stays there.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len);
         self.len -= count;
         self.taken += count;
-        self.ready = 0;
         while self.taken >= self.per_chunk {
             self.taken -= self.per_chunk;
+            self.ready = self.ready.saturating_sub(1);
             match self.chunks.pop_front() {
                 // It stays charged to the grant: memory freed between other allocations is not returned to the
                 // system, so giving the bytes back would let others take them twice.
@@ -297,6 +297,29 @@ mod tests {
         for width in [1, 3, 6, 40] {
             assert!(check(width, 10_000, 0), "width {width}: in memory");
             assert!(check(width, 4, 10_000), "width {width}: spilling");
+        }
+    }
+
+    #[test]
+    fn what_was_brought_into_memory_stays_while_others_come() {
+        let budget = Budget::new(8 * SLOT as u64);
+        let spill = Spill::on(Box::new(Faulty::sound()), Grant::unlimited());
+        let mut queue = Queue::new(4, budget.grant("queue", u64::MAX), Some(spill));
+        let (mut next_in, mut next_out, mut out) = (0, 0, Vec::new());
+        (0..600).for_each(|_| add(&mut queue, &mut next_in, 100).unwrap());
+        for _ in 0..10 {
+            let mut ready = queue.ready(15_000).unwrap();
+            while ready > 0 {
+                let part = ready.min(1000);
+                queue.read(0, part, &mut out);
+                for state in out.chunks(4) {
+                    assert_eq!(state[0], next_out);
+                    next_out += 1;
+                }
+                queue.advance(part);
+                ready -= part;
+                add(&mut queue, &mut next_in, 1500).unwrap();
+            }
         }
     }
 

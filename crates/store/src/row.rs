@@ -1,7 +1,7 @@
 //! What a strategy remembers, as data: a row of tiers.
 //!
 //! A state enters the first tier. What a tier gives up is offered to the next, and what the last gives up is forgotten. A
-//! row is written `full`, `cache:MFU:25%,LRU:75%` or `cover:LRU`, and is printed as it is written; whatever
+//! row is written `full`, `cache:MFU:25%,LRU:75%`, `cover:LRU` or `layers:8`, and is printed as it is written; whatever
 //! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers. Rows that
 //! hold levels are written as [`levels`] says.
 
@@ -9,6 +9,7 @@ mod levels;
 
 use crate::budget::{parse_bytes, write_bytes};
 use crate::cache::Rule;
+use crate::runs::Keep;
 pub use levels::{LevelRule, STREAM_FORMS};
 use std::fmt;
 use std::str::FromStr;
@@ -40,6 +41,8 @@ pub enum Admit {
     Growing(u32),
     /// What seems to have been expanded before: the backtracking set.
     Backtracked,
+    /// Levels whose numbers are powers of two.
+    Powers,
 }
 
 /// What comes and goes as a whole.
@@ -74,15 +77,18 @@ pub enum Room {
     Levels(u32),
     /// So many levels, and behind it another tier of the same kind when it is full.
     LevelsAgain(u32),
+    /// Levels: twice as many as the longest way back that was seen.
+    WayBack,
 }
 
 /// Where a tier keeps what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Ram,
+    Disk,
 }
 
-/// The tiers, first to last. There is at least one; `Leaves` is always alone.
+/// The tiers, first to last. There is at least one; `Leaves` is always alone, and levels on disk are behind levels in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     tiers: Vec<Tier>,
@@ -124,6 +130,33 @@ impl Row {
         Row { tiers: vec![Tier::of(Replace::Leaves(rule), Room::Rest)] }
     }
 
+    /// The newest levels in memory, the others on disk: all of them, or those that have room and, so that the search ends,
+    /// levels whose distance grows.
+    pub fn layers(kept: Keep) -> Row {
+        let level = |admit, replace, room, medium| Tier { admit, unit: Unit::Level, replace, room, medium };
+        let lowest = Replace::Level(LevelRule::LowestLevel);
+        let newest = level(Admit::All, lowest, Room::Rest, Medium::Ram);
+        let last = |room| level(Admit::All, lowest, room, Medium::Disk);
+        let net = level(Admit::Powers, Replace::Nobody, Room::Rest, Medium::Disk);
+        Row {
+            tiers: match kept {
+                Keep::All => vec![newest, level(Admit::All, Replace::Nobody, Room::Rest, Medium::Disk)],
+                Keep::Last(levels) => vec![newest, last(Room::Levels(levels)), net],
+                Keep::Auto => vec![newest, last(Room::WayBack), net],
+            },
+        }
+    }
+
+    /// How long levels stay on disk, if they go there.
+    pub fn kept_levels(&self) -> Option<Keep> {
+        let on_disk = self.tiers.iter().find(|tier| tier.medium == Medium::Disk)?;
+        Some(match on_disk.room {
+            Room::Levels(levels) => Keep::Last(levels),
+            Room::WayBack => Keep::Auto,
+            _ => Keep::All,
+        })
+    }
+
     /// Reads the caches of a chain: `LRU`, or `MFU:25%,LRU:75%`.
     pub fn chain(text: &str) -> Result<Row, String> {
         let tiers = text.split(',').map(|part| {
@@ -151,14 +184,23 @@ impl Row {
         &self.tiers
     }
 
-    /// Is every state held, as long as there is any memory?
+    /// Is every state held, as long as there is any memory, or disk?
     pub fn holds_all(&self) -> bool {
         matches!(self.tiers[..], [Tier { replace: Replace::Nobody, room: Room::Rest, .. }])
+            || self.kept_levels() == Some(Keep::All)
+    }
+
+    /// Are there caches of single states?
+    pub fn is_cache(&self) -> bool {
+        !self.holds_all() && self.kept_levels().is_none()
     }
 
     /// May a state be given up that is met again?
     pub fn forgets(&self) -> bool {
-        self.has_levels() || self.rules().next().is_some()
+        match self.kept_levels() {
+            Some(kept) => kept != Keep::All,
+            None => self.has_levels() || self.rules().next().is_some(),
+        }
     }
 
     /// Are the ancestors of what waits held?
@@ -194,7 +236,7 @@ impl Row {
         self.tiers.iter().fold((0.0, 0), |(given, open), tier| match tier.room {
             Room::Share(share) => (given + share, open),
             Room::Rest => (given, open + 1),
-            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::LevelsAgain(_) => (given, open),
+            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => (given, open),
         })
     }
 
@@ -223,7 +265,9 @@ impl Row {
                 Room::Share(size) => Room::Share(size * share / 100.0),
                 Room::States(states) => Room::States(divide(states)),
                 Room::Bytes(bytes) => Room::Bytes(divide(bytes)),
-                Room::Levels(_) | Room::LevelsAgain(_) => return Err(format!("`{self}` has no room for levels")),
+                Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => {
+                    return Err(format!("`{self}` has no room for levels"));
+                }
             };
             Ok(Tier { room, ..*tier })
         });
@@ -238,7 +282,7 @@ impl Row {
             Room::States(states) => Some(states),
             Room::Bytes(bytes) => Some(bytes / bytes_per_state),
             // They share what there is.
-            Room::Levels(_) | Room::LevelsAgain(_) => Some(0),
+            Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => Some(0),
         };
         let taken = self.tiers.iter().filter_map(fixed).fold(0, u64::saturating_add);
         let rest = states.saturating_sub(taken) / self.shares().1.max(1) as u64;
@@ -266,6 +310,19 @@ impl Row {
 
 fn parse_replace(text: &str) -> Result<Replace, String> {
     if text.trim().eq_ignore_ascii_case(KEEP.0) { Ok(Replace::Nobody) } else { text.parse().map(Replace::Any) }
+}
+
+/// Reads how many levels stay on disk.
+fn parse_kept(levels: Option<&str>) -> Result<Keep, String> {
+    match levels {
+        None => Ok(Keep::All),
+        Some("auto") => Ok(Keep::Auto),
+        Some(levels) => levels.parse().ok().filter(|levels| *levels > 0).map(Keep::Last).ok_or_else(|| {
+            format!(
+                "`layers:{levels}` says no number of levels: write `layers`, `layers:8` or `layers:auto`; {CHAIN_FORMS}"
+            )
+        }),
+    }
 }
 
 /// How room is written.
@@ -299,6 +356,7 @@ impl FromStr for Row {
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, rest) {
             ("full", None) => Ok(Row::full()),
+            ("layers", levels) => parse_kept(levels).map(Row::layers),
             ("cache", rules) => Row::chain(rules.unwrap_or("LRU")),
             ("cover", rule) => {
                 let mut row = Row::chain(rule.unwrap_or("LRU"))?;
@@ -309,7 +367,7 @@ impl FromStr for Row {
                 Ok(row)
             }
             _ => Err(format!(
-                "`{text}` is none of `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`; {CHAIN_FORMS}"
+                "`{text}` is none of `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`, `layers`; {CHAIN_FORMS}"
             )),
         }
     }
@@ -323,6 +381,7 @@ impl fmt::Display for Room {
             Room::States(states) => write!(f, "{states}"),
             Room::Bytes(bytes) => f.write_str(&write_bytes(*bytes)),
             Room::Levels(levels) => write!(f, "{levels} levels"),
+            Room::WayBack => f.write_str("the longest way back"),
             Room::LevelsAgain(levels) => write!(f, "{levels} levels and again"),
         }
     }
@@ -330,10 +389,14 @@ impl fmt::Display for Room {
 
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Tier { admit, unit, replace, room, medium: Medium::Ram } = self;
+        let Tier { admit, unit, replace, room, medium } = self;
         let unit = match unit {
             Unit::State => "state",
             Unit::Level => "level",
+        };
+        let medium = match medium {
+            Medium::Ram => "ram",
+            Medium::Disk => "disk",
         };
         let leaves = match replace {
             Replace::Nobody => "nobody".to_string(),
@@ -341,14 +404,18 @@ impl fmt::Display for Tier {
             Replace::Leaves(rule) => format!("leaves by {rule}"),
             Replace::Level(rule) => rule.name().to_string(),
         };
-        write!(f, "({}, {unit}, {leaves}, {room}, ram)", levels::period_of(*admit))
+        write!(f, "({}, {unit}, {leaves}, {room}, {medium})", levels::period_of(*admit))
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        if self.holds_all() {
-            return f.write_str("full");
+        match self.kept_levels() {
+            Some(Keep::All) => return f.write_str("layers"),
+            Some(Keep::Last(levels)) => return write!(f, "layers:{levels}"),
+            Some(Keep::Auto) => return f.write_str("layers:auto"),
+            None if self.holds_all() => return f.write_str("full"),
+            None => {}
         }
         if self.has_levels() {
             return self.write_stream(f);
@@ -386,6 +453,9 @@ mod tests {
             "cache:RND:20%",
             "cover:LRU",
             "cover:MFU:3G",
+            "layers",
+            "layers:8",
+            "layers:auto",
         ] {
             assert_eq!(row(text).to_string(), text);
         }
@@ -405,6 +475,12 @@ mod tests {
         assert_eq!(row("cache:KEEP,SC,O").after_kept(), Some(row("cache:SC,O")));
         assert_eq!((row("cache:SC,KEEP").after_kept(), row("full").after_kept()), (None, None));
         assert_eq!(row("cache:KEEP,OI").tiers[1].to_string(), "(all, state, OI, budget, ram)");
+        let tiers = |text: &str| row(text).tiers.iter().map(Tier::to_string).collect::<String>();
+        assert_eq!(tiers("layers"), "(all, level, LLNR, budget, ram)(all, level, nobody, budget, disk)");
+        let bounded = "(all, level, LLNR, 8 levels, disk)(powers of two, level, nobody, budget, disk)";
+        assert_eq!(tiers("layers:8"), format!("(all, level, LLNR, budget, ram){bounded}"));
+        assert!(row("layers").holds_all() && !row("layers").forgets() && row("layers:auto").forgets());
+        assert!(!row("layers:3").is_cache() && row("cover").is_cache() && !row("full").is_cache());
     }
 
     #[test]
@@ -440,7 +516,19 @@ mod tests {
             assert!(error.contains("MFU:25%,LRU:75%"), "{chain}: {error}");
             assert!(format!("cache:{chain}").parse::<Row>().is_err(), "{chain}");
         }
-        for text in ["", "ful", "full:", "full:LRU", "cover:LRU,MFU", "caches:LRU", "LRU", " full"] {
+        for text in [
+            "",
+            "ful",
+            "full:",
+            "full:LRU",
+            "cover:LRU,MFU",
+            "caches:LRU",
+            "LRU",
+            " full",
+            "layers:0",
+            "layers:x",
+            "layers:",
+        ] {
             assert!(text.parse::<Row>().unwrap_err().contains("MFU:25%,LRU:75%"), "{text}");
         }
         assert!(Row::chain(&["LRU"; 9].join(",")).is_err());

@@ -22,7 +22,7 @@ use crate::budget::Grant;
 use crate::cache::Distinct;
 use crate::disk::{Shortage, Spill, SpillError};
 use crate::packed::Packed;
-pub use candidates::{Candidates, Survivors};
+pub use candidates::{Candidates, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
 use run::{Form, Run, Writer};
 use sieve::Sieve;

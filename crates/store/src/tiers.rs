@@ -393,6 +393,7 @@ impl Shard {
             return self.last.enter(block, states, range, parents, key_bits);
         }
         let frozen = &self.frozen;
+        frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));
         self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
         let unknown = &self.unknown;
         let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits);

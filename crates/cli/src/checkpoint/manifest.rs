@@ -135,8 +135,9 @@ impl Manifest {
             _ => return Err(format!("{NAME} has a command line that is not understood")),
         };
         let CheckOptions { model, budget, trace, draw, .. } = &mut options;
-        let paths = [Some(&mut model.model), budget.spill_dir.as_mut(), trace.as_mut(), draw.msc.as_mut()];
-        for path in paths.into_iter().flatten().filter(|path| !crate::output::is_standard(path)) {
+        let paths = [Some(&mut model.model), trace.as_mut(), draw.msc.as_mut()];
+        let paths = paths.into_iter().flatten().chain(&mut budget.spill_dir);
+        for path in paths.filter(|path| !crate::output::is_standard(path)) {
             *path = self.directory.join(&*path);
         }
         // Time is for one run, and so is what the report looks like.
@@ -156,7 +157,6 @@ impl ResumeOptions {
         let given = [
             ("--memory", budget.memory.map(|size| size.to_string())),
             ("--disk", budget.disk.map(|bytes| bytes.to_string())),
-            ("--spill-dir", budget.spill_dir.as_deref().map(path)),
             ("--max-states", budget.max_states.map(|states| states.to_string())),
             ("--max-depth", budget.max_depth.map(|depth| depth.to_string())),
             ("--workers", self.workers.map(|workers| workers.to_string())),
@@ -164,7 +164,12 @@ impl ResumeOptions {
             ("--trace", self.trace.as_deref().map(path)),
             ("--msc", self.draw.msc.as_deref().map(path)),
         ];
-        given.into_iter().flat_map(|(name, value)| value.map(|value| format!("{name}={value}"))).collect()
+        let folders = budget.spill_dir.iter().map(|folder| ("--spill-dir", Some(path(folder))));
+        given
+            .into_iter()
+            .chain(folders)
+            .flat_map(|(name, value)| value.map(|value| format!("{name}={value}")))
+            .collect()
     }
 }
 

@@ -85,11 +85,9 @@ fn refuse_contradictions(options: &CheckOptions) -> Result<(), Failure> {
     if let (Some("full"), Some(cache)) = (options.search.strategy.as_deref().map(str::trim), &options.search.cache) {
         return Err(Failure::usage(format!("--strategy full holds every state: it cannot go with --cache {cache}")));
     }
-    match &options.budget.spill_dir {
-        Some(folder) if !folder.is_dir() => {
-            Err(Failure::usage(format!("--spill-dir: {} is not a folder", folder.display())))
-        }
-        _ => Ok(()),
+    match options.budget.spill_dir.iter().find(|folder| !folder.is_dir()) {
+        Some(folder) => Err(Failure::usage(format!("--spill-dir: {} is not a folder", folder.display()))),
+        None => Ok(()),
     }
 }
 
@@ -105,7 +103,7 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
             options.search.seed.is_some() && !plan.strategy_parts.hunt.is_some_and(Hunt::is_shared),
             "--seed does nothing where nothing is drawn",
         ),
-        (options.budget.spill_dir.is_some() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
+        (!options.budget.spill_dir.is_empty() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
             options.search.redundancy_limit.is_some() && !forgets,
             "--redundancy-limit does nothing where no state is forgotten",
@@ -252,7 +250,7 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let Searched { outcome, ledger, disk_ledger } = searched;
+        let Searched { outcome, layers, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
         let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
@@ -265,8 +263,21 @@ impl Run<'_> {
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
-        let parts =
-            Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, others, unreached, notes };
+        let parts = Parts {
+            judgement,
+            stats,
+            complete,
+            times,
+            layers,
+            ledger,
+            executor,
+            model,
+            plan,
+            trace,
+            others,
+            unreached,
+            notes,
+        };
         let mut report = Report::new(parts);
         self.report_checkpoint(&mut report);
         Ok(Attempt::Done(Box::new(report)))
@@ -472,7 +483,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
     Wishes {
         memory: options.budget.memory,
         disk_bytes: options.budget.disk.unwrap_or(0),
-        spill_dir: options.budget.spill_dir.clone(),
+        spill_dirs: options.budget.spill_dir.clone(),
         order: options.search.order,
         store: options.search.store,
         strategy: options.search.strategy.clone(),

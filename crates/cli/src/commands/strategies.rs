@@ -106,6 +106,8 @@ mod tests {
         assert_eq!(of("full"), ["full", "bfs dfs", "yes", "yes", "yes", "no", "no"]);
         assert_eq!(of("cache:RULES"), ["cache:RULES", "dfs bfs", "dfs; bfs by limit", "yes", "yes", "yes", "yes"]);
         assert_eq!(of("cover:RULE"), ["cover:RULE", "bfs dfs", "yes", "yes", "yes", "yes", "yes"]);
+        assert_eq!(of("layers"), ["layers", "bfs", "yes", "yes", "yes", "yes", "yes"]);
+        assert_eq!(of("layers:L"), ["layers:L", "bfs", "yes", "yes", "yes", "yes", "yes"]);
         let of_store = |name: &str| store_row(STORES.iter().find(|store| store.name == name).unwrap());
         assert_eq!(of_store("tree")[1..4], ["yes", "no", "no"]);
         assert_eq!(of_store("digest:BITS")[1..4], ["no", "no", "no"]);

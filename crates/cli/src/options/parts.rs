@@ -102,12 +102,13 @@ pub struct BudgetOptions {
     pub memory: Option<Size>,
     /// Disk space for what can wait [default: none]
     ///
-    /// Disk space for states that wait, for the step log and for the stack [default: none]
+    /// Disk space for visited states when memory is full, for states that wait, for the step log and for the stack [default:
+    /// none]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub disk: Option<u64>,
-    /// Where temporary files go [default: the system's folder for them]
+    /// Where temporary files go; several folders are used in turn [default: the system's folder for them]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
-    pub spill_dir: Option<PathBuf>,
+    pub spill_dir: Vec<PathBuf>,
     /// Give up after this time: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time: Option<Duration>,

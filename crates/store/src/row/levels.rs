@@ -86,7 +86,7 @@ impl Row {
     pub fn catches_cycles(&self) -> bool {
         let catches =
             |tier: &Tier| matches!((tier.admit, tier.room), (Admit::Growing(_), _) | (_, Room::LevelsAgain(_)));
-        self.tiers.iter().any(catches)
+        self.kept_levels().is_some() || self.tiers.iter().any(catches)
     }
 
     /// Reads a stream; nothing if it does not have the name of one.
@@ -215,6 +215,7 @@ pub(super) fn period_of(admit: Admit) -> String {
         Admit::Growing(period) => period.to_string(),
         Admit::All => "all".into(),
         Admit::Backtracked => "backtracked".into(),
+        Admit::Powers => "powers of two".into(),
     }
 }
 

@@ -7,9 +7,10 @@ use crate::disk::{Shortage, Spill};
 use crate::queue::Queue;
 
 /// Words beside a state: its parent, in two halves, and which successor of that it is.
-const ORIGIN_WORDS: usize = 3;
-/// Candidates that are read at a time.
-const PIECE: usize = 4096;
+pub const ORIGIN_WORDS: usize = 3;
+/// Candidates that are read at a time, at most, and words.
+const PIECE: usize = 1024;
+const PIECE_WORDS: usize = 32 << 10;
 
 #[derive(Debug)]
 pub struct Candidates {
@@ -96,7 +97,8 @@ impl Candidates {
     pub(crate) fn read(&mut self, sieve: &Sieve, at: usize, left: usize, out: &mut Survivors) -> Result<(), Shortage> {
         out.states.clear();
         out.origins.clear();
-        out.of = self.states.ready(PIECE.min(left))?;
+        let piece = (PIECE_WORDS / (self.width + ORIGIN_WORDS)).clamp(1, PIECE);
+        out.of = self.states.ready(piece.min(left))?;
         self.states.read(0, out.of, &mut self.record);
         for (record, at) in self.record.chunks_exact(self.width + ORIGIN_WORDS).zip(at..) {
             if !sieve.is_known(at) {

@@ -36,7 +36,7 @@ impl Cache {
         let (period, growth) = match tier.admit {
             Admit::Every(period) => (period, 0),
             Admit::Growing(period) => (period, period),
-            Admit::All | Admit::Backtracked => (1, 0),
+            Admit::All | Admit::Backtracked | Admit::Powers => (1, 0),
         };
         let (Room::Levels(room) | Room::LevelsAgain(room)) = tier.room else {
             unreachable!("caches of levels have room for levels")
