@@ -4,7 +4,9 @@ use crate::executor::Executor;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{
+    Control, Observer, Outcome, Sleep, Stats, Verdict, Why, dfs, item_words, observed_bfs, sleeping_dfs,
+};
 use plimsoll_store::budget::Entry;
 use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
 use std::io;
@@ -34,13 +36,27 @@ pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &
 pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
     let disk = Budget::new(plan.disk_bytes);
     let searched = match plan.search {
-        Order::Bfs => breadth_first(model, plan, budget, &disk, control),
+        Order::Bfs => breadth_first(model, plan, budget, &disk, control, None),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
     };
-    searched.unwrap_or_else(|why| {
-        let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
-        Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() }
-    })
+    searched.unwrap_or_else(|why| unsearched(why, budget, &disk))
+}
+
+/// Searches breadth first while somebody looks on; `disk` is for both.
+pub fn observed<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    (budget, disk): (&Budget, &Budget),
+    control: &mut Control,
+    observer: &mut dyn Observer,
+) -> Searched {
+    let searched = breadth_first(model, plan, budget, disk, control, Some(observer));
+    searched.unwrap_or_else(|why| unsearched(why, budget, disk))
+}
+
+fn unsearched(why: Why, budget: &Budget, disk: &Budget) -> Searched {
+    let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
+    Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() }
 }
 
 fn breadth_first<M: Model + ?Sized>(
@@ -49,13 +65,14 @@ fn breadth_first<M: Model + ?Sized>(
     budget: &Budget,
     disk: &Budget,
     control: &mut Control,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<Searched, Why> {
     let mut store = store(model, plan, budget)?;
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, plan.crew, control);
+    let outcome = observed_bfs(model, &mut store, &mut queue, &mut log, plan.crew, control, observer);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
@@ -87,7 +104,7 @@ fn depth_first<M: Model + ?Sized>(
 }
 
 /// Room on disk for a structure, if any is allowed.
-fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
+pub fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
     let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
     plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
 }

@@ -13,7 +13,7 @@ use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec, Room};
+use plimsoll_store::{Budget, Chain, Codec, Recent, Room};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -36,6 +36,10 @@ const JITTER_BYTES: u64 = 512 << 10;
 const FRONTIER_SHARE: u64 = 16;
 /// And this the stack's: its cold end can wait on disk.
 const STACK_SHARE: u64 = 8;
+/// And this that of numbers: those that do not fit wait on disk.
+const NUMBERS_SHARE: u64 = 8;
+/// Buffers of what waits, and the first states.
+const LEAST_NUMBERS_BYTES: u64 = 1 << 20;
 /// Slots that a stack needs in memory when it spills, beside its two uppermost frames.
 const STACK_SLOTS: u64 = 4;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
@@ -60,6 +64,8 @@ pub struct Wishes {
     pub redundancy_percent: Option<u64>,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
+    /// Are states to have numbers that can be asked for?
+    pub numbers: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -91,6 +97,9 @@ pub struct Plan {
     pub frontier_bytes: u64,
     pub log_bytes: u64,
     pub stack_bytes: u64,
+    /// For numbers of states, where somebody asks for them.
+    #[serde(skip)]
+    pub numbers_bytes: u64,
     pub disk_bytes: u64,
     pub spill_dir: Option<PathBuf>,
     pub order: String,
@@ -176,7 +185,7 @@ impl Facts {
         let successors = if crew.workers == 1 { self.block(crew) } else { self.block(crew).max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
-        let worker = worker.saturating_add(self.scratch_bytes);
+        let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len()) as u64);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
@@ -223,7 +232,8 @@ impl Plan {
             .resident_bytes
             .saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0)))
             .saturating_add(HEADROOM_BYTES);
-        let least_pool = least_pool(codec, order, facts);
+        let numbers = if wishes.numbers { LEAST_NUMBERS_BYTES } else { 0 };
+        let least_pool = least_pool(codec, order, facts).saturating_add(numbers);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
@@ -244,6 +254,7 @@ impl Plan {
             frontier_bytes: 0,
             log_bytes: 0,
             stack_bytes: 0,
+            numbers_bytes: if wishes.numbers { pool } else { 0 },
             disk_bytes: wishes.disk_bytes,
             spill_dir: None,
             order: name_of(order),
@@ -279,7 +290,9 @@ impl Plan {
             Order::Bfs => {
                 self.frontier_bytes = (pool / FRONTIER_SHARE).max(FRONTIER_CHUNKS * facts.chunk_bytes());
                 self.log_bytes = 2 * SLOT as u64;
-                self.store_bytes = pool - self.frontier_bytes - self.log_bytes;
+                self.numbers_bytes =
+                    (self.numbers_bytes / NUMBERS_SHARE).max(LEAST_NUMBERS_BYTES.min(self.numbers_bytes));
+                self.store_bytes = pool - self.frontier_bytes - self.log_bytes - self.numbers_bytes;
                 self.spill_dir = Some(wishes.spill_dir.clone().unwrap_or_else(std::env::temp_dir));
             }
         }

@@ -22,7 +22,7 @@ use crate::verdict::{Outcome, Why};
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
+use plimsoll_store::{Chain, Keys, Needs, Queue, Recent, SharedCoder, StepLog, Tiers};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
@@ -142,7 +142,7 @@ pub fn observed_bfs<M: Model + ?Sized>(
     let search = Search {
         model,
         conventions: model.conventions(),
-        needs: tiers.needs(),
+        needs: Needs { fresh_only: tiers.needs().fresh_only && observer.is_none(), ..tiers.needs() },
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
@@ -227,15 +227,22 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 /// What a worker keeps for itself.
-#[derive(Default)]
 struct Worker {
     keys: Keys,
+    lately: Recent,
+}
+
+impl Worker {
+    fn new(coder: &SharedCoder) -> Worker {
+        Worker { keys: Keys::default(), lately: coder.recent() }
+    }
 }
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
     fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0, divides: true };
+        let mut leader =
+            Leader { search: self, worker: Worker::new(&self.coder), followers: 0, unseen: 0, divides: true };
         if let Err(why) = leader.start(ledger) {
             return End::Out(why);
         }
@@ -281,8 +288,13 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         read(&self.queue).read(place, wave.block.min(wave.states - place), &mut block.parents);
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
-        let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys);
+        let needs = Needs { sorted: wave.blocks > 1, ..self.needs() };
+        block.encode(&self.coder, needs, &mut worker.keys, &mut worker.lately);
+    }
+
+    /// What the store wants to know by now: it may have been divided. Observers want to see every key.
+    fn needs(&self) -> Needs {
+        Needs { fresh_only: self.needs.fresh_only, ..read(&self.tiers).needs() }
     }
 
     /// Phase 2, for one shard.
@@ -347,7 +359,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
                 self.learn(ledger);
             }
             let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys, &mut self.worker.lately);
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
@@ -465,8 +477,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
         if block.done == Done::Full && write(&search.tiers).forget_sample() {
-            let needs = read(&search.tiers).needs();
-            block.encode(&search.coder, needs, &mut self.worker.keys);
+            let needs = search.needs();
+            block.encode(&search.coder, needs, &mut self.worker.keys, &mut self.worker.lately);
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
@@ -524,7 +536,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
             let follow = move || {
-                let mut worker = Worker::default();
+                let mut worker = Worker::new(&search.coder);
                 search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.

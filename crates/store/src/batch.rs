@@ -33,25 +33,13 @@ pub(crate) fn shard_of(high: u64, shard_bits: u32) -> usize {
 }
 
 impl Batch {
-    /// Takes the keys of a block but for those at the positions `skip`, as they are.
-    pub fn take(&mut self, keys: &Keys, skip: &[u32]) {
+    /// Takes keys of a block of `len` states as they are; what was here before is left in their place.
+    pub fn take(&mut self, keys: &mut Keys, len: usize) {
         self.starts.clear();
-        self.make_room(keys, skip);
-        if skip.is_empty() {
-            self.positions.iter_mut().zip(0..).for_each(|(place, position)| *place = position);
-            self.high.copy_from_slice(&keys.high);
-            self.low.copy_from_slice(&keys.low);
-            return;
-        }
-        let mut skip = skip.iter().copied().peekable();
-        let positions = (0..keys.high.len() as u32).filter(|position| skip.next_if_eq(position).is_none());
-        for (at, position) in positions.enumerate() {
-            self.positions[at] = position;
-            self.high[at] = keys.high[position as usize];
-            if let Some(low) = self.low.get_mut(at) {
-                *low = keys.low[position as usize];
-            }
-        }
+        std::mem::swap(&mut self.positions, &mut keys.positions);
+        std::mem::swap(&mut self.high, &mut keys.high);
+        std::mem::swap(&mut self.low, &mut keys.low);
+        self.ask(len);
     }
 
     /// Are the keys sorted by shard?
@@ -59,50 +47,45 @@ impl Batch {
         !self.starts.is_empty()
     }
 
-    fn make_room(&mut self, keys: &Keys, skip: &[u32]) {
-        let len = keys.high.len() - skip.len();
-        self.positions.resize(len, 0);
-        self.high.resize(len, 0);
-        self.low.resize(if keys.low.is_empty() { 0 } else { len }, 0);
+    /// Makes room for the answers, for keys of a block of `len` states.
+    fn ask(&mut self, len: usize) {
         self.fresh.clear();
-        self.fresh.resize_with(len, AtomicU8::default);
+        self.fresh.resize_with(self.positions.len(), AtomicU8::default);
         self.marks.clear();
-        self.marks.resize(keys.high.len().div_ceil(MARKS), 0);
+        self.marks.resize(len.div_ceil(MARKS), 0);
         *self.fresh_count.get_mut() = 0;
     }
 
-    /// Takes the keys of a block but for those at the positions `skip`, for a store of 2^`shard_bits` shards.
-    pub fn sort(&mut self, keys: &Keys, skip: &[u32], shard_bits: u32) {
+    /// Takes keys of a block of `len` states, for a store of 2^`shard_bits` shards.
+    pub fn sort(&mut self, keys: &mut Keys, len: usize, shard_bits: u32) {
         if shard_bits == 0 {
-            self.take(keys, skip);
+            self.take(keys, len);
             self.starts.extend([0, self.positions.len() as u32]);
             return;
         }
-        self.make_room(keys, skip);
         let Batch { starts, positions, high, low, .. } = self;
+        positions.resize(keys.high.len(), 0);
+        high.resize(keys.high.len(), 0);
+        low.resize(keys.low.len(), 0);
         let shards = 1 << shard_bits;
         let shard = |high: u64| shard_of(high, shard_bits);
         starts.clear();
         starts.resize(shards + 2, 0);
         // Each count is two places further, so that while keys are placed every start becomes that of the next shard.
         keys.high.iter().for_each(|&high| starts[shard(high) + 2] += 1);
-        skip.iter().for_each(|&position| starts[shard(keys.high[position as usize]) + 2] -= 1);
         (2..shards + 2).for_each(|shard| starts[shard] += starts[shard - 1]);
-        let mut skip = skip.iter().copied().peekable();
-        for (position, &key) in keys.high.iter().enumerate() {
-            if skip.next_if_eq(&(position as u32)).is_some() {
-                continue;
-            }
+        for (from, (&key, &position)) in keys.high.iter().zip(&keys.positions).enumerate() {
             let place = &mut starts[shard(key) + 1];
             let at = *place as usize;
             *place += 1;
-            positions[at] = position as u32;
+            positions[at] = position;
             high[at] = key;
             if let Some(low) = low.get_mut(at) {
-                *low = keys.low[position];
+                *low = keys.low[from];
             }
         }
         starts.pop();
+        self.ask(len);
     }
 
     /// Takes some keys of another batch but for those that are `known`.

@@ -7,6 +7,7 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Hashed, KeyForm};
 use crate::hash;
 use crate::packing::Packing;
+use crate::recent::Recent;
 use crate::tree::{self, Shape, Tree, root};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Keys {
     pub(crate) high: Vec<u64>,
     /// The bits behind them, where keys have more.
     pub(crate) low: Vec<u64>,
+    /// The states they belong to, by their places in the block.
+    pub(crate) positions: Vec<u32>,
     nodes: tree::Scratch,
 }
 
@@ -91,6 +94,14 @@ impl Coder {
         matches!(self, Coder::Tree(_))
     }
 
+    /// For what a worker has met lately, in the form that suits these keys: those of a tree cost more than comparing states.
+    pub fn recent(&self) -> Recent {
+        match self {
+            Coder::Packed(packing) => Recent::of_keys(packing.key_bits()),
+            Coder::Plain { .. } | Coder::Tree(_) => Recent::of_states(self.width()),
+        }
+    }
+
     /// Bits of the longest key so far; 0 if states are compared as they are.
     pub fn key_bits(&self) -> u32 {
         match self {
@@ -115,7 +126,7 @@ impl Coder {
     /// for them.
     pub fn encode(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
         debug_assert_eq!(states.len() % self.width(), 0);
-        let Keys { high, low, nodes } = keys;
+        let Keys { high, low, nodes, .. } = keys;
         match self {
             Coder::Plain { width } => high.extend(states.chunks_exact(*width).map(hash::words)),
             Coder::Packed(packing) => packing.encode(states, high, low),
@@ -148,4 +159,44 @@ impl Keys {
         self.high.clear();
         self.low.clear();
     }
+
+    /// Says that the keys are those of all states of a block, and drops those at the positions `skip`, and of states that were met
+    /// `lately`.
+    pub fn keep(&mut self, skip: &[u32], lately: Option<&mut Recent>) {
+        let Keys { high, low, positions, .. } = self;
+        positions.clear();
+        positions.extend(0..high.len() as u32);
+        match lately {
+            Some(recent) if low.is_empty() => retain(high, low, positions, skip, |high, _| !recent.meet_key(high)),
+            Some(recent) => retain(high, low, positions, skip, |high, low| !recent.meet_long_key(high, low)),
+            None if skip.is_empty() => {}
+            None => retain(high, low, positions, skip, |_, _| true),
+        }
+    }
+}
+
+/// Keeps the keys that are `wanted`, but for those at the positions `skip`.
+#[inline(always)]
+fn retain(
+    high: &mut Vec<u64>,
+    low: &mut Vec<u64>,
+    positions: &mut Vec<u32>,
+    skip: &[u32],
+    mut wanted: impl FnMut(u64, u64) -> bool,
+) {
+    let mut skip = skip.iter().copied().peekable();
+    let mut kept = 0;
+    for at in 0..high.len() {
+        let key = (high[at], low.get(at).copied().unwrap_or(0));
+        // It is written in any case, so that nobody has to guess whether it is wanted.
+        (high[kept], positions[kept]) = (key.0, at as u32);
+        if let Some(low) = low.get_mut(kept) {
+            *low = key.1;
+        }
+        let skipped = skip.next_if_eq(&(at as u32)).is_some();
+        kept += (!skipped && wanted(key.0, key.1)) as usize;
+    }
+    high.truncate(kept);
+    low.truncate(kept);
+    positions.truncate(kept);
 }

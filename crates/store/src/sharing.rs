@@ -6,6 +6,7 @@
 
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
+use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -28,9 +29,22 @@ impl<'a> SharedCoder<'a> {
         SharedCoder { width: coder.width(), coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
     }
 
-    /// Computes the keys of a block, growing tables where necessary, and sorts them by shard.
-    pub fn encode(&self, block: Block, entry: &mut Entry, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
-        entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys)
+    /// Computes the keys of a block, growing tables where necessary, and sorts them by shard. States that a worker has met
+    /// `lately` are left out: they are held, or will be before the block is entered.
+    pub fn encode(
+        &self,
+        block: Block,
+        entry: &mut Entry,
+        needs: Needs,
+        keys: &mut Keys,
+        lately: Option<&mut Recent>,
+    ) -> Result<(), Full> {
+        entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys, lately)
+    }
+
+    /// For what a worker meets.
+    pub fn recent(&self) -> Recent {
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).recent()
     }
 
     /// A part at a time: room is made for all that might be new, and numbers of nodes stay in the processor's caches.
@@ -97,8 +111,8 @@ mod tests {
     fn encode_all(shared: &SharedCoder, needs: Needs, worker: usize) -> Result<Vec<u64>, Full> {
         let (mut entry, mut scratch, mut all) = (Entry::default(), Keys::default(), Vec::new());
         for states in blocks(worker) {
-            shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch)?;
-            all.extend_from_slice(&scratch.high);
+            shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch, None)?;
+            all.extend_from_slice(entry.keys());
         }
         Ok(all)
     }

@@ -9,6 +9,9 @@
 
 mod cached;
 mod divided;
+mod entry;
+
+pub use entry::{Block, Entry, Needs};
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
@@ -27,123 +30,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// States that are encoded again at a time.
 const BLOCK: usize = 1024;
-/// So few keys are not worth sorting.
-const FEW: usize = 64;
 /// Fewer keys at a time do not hide how long memory takes.
 const SHORT_RUN: usize = 16;
 /// A cache has as many shards as there are times so many states, up to a limit. So what it forgets depends on its size
 /// and on nothing else.
 const CACHE_SHARD_STATES: usize = 4096;
 const MOST_CACHE_SHARD_BITS: u32 = 6;
-
-/// The successors of a block of states.
-#[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
-    /// The states that were expanded, end to end; none for initial states.
-    pub parents: &'a [u32],
-    /// For each of them its first successor; one more at the end.
-    pub firsts: &'a [u32],
-    /// All successors, end to end.
-    pub states: &'a [u32],
-    /// Positions in `states`, in order, that hold no successor.
-    pub skip: &'a [u32],
-    /// What kind of step led to each successor; empty unless the store wants to know.
-    pub kinds: &'a [u8],
-    /// Steps from an initial state to the successors.
-    pub depth: u32,
-}
-
-impl<'a> Block<'a> {
-    /// States without parents and notes; `firsts` is zero and their number.
-    pub fn of(states: &'a [u32], firsts: &'a [u32; 2]) -> Block<'a> {
-        Block { parents: &[], firsts, states, skip: &[], kinds: &[], depth: 0 }
-    }
-
-    /// How many successors there are.
-    pub fn len(&self) -> usize {
-        self.firsts.last().map_or(0, |&end| end as usize)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn state(&self, position: usize) -> &'a [u32] {
-        let width = self.states.len() / self.len();
-        &self.states[position * width..][..width]
-    }
-
-    fn parent(&self, index: usize) -> &'a [u32] {
-        let width = self.parents.len() / (self.firsts.len() - 1);
-        &self.parents[index * width..][..width]
-    }
-}
-
-/// What a store wants to know of the blocks that it is given, and into how many shards they are sorted.
-#[derive(Clone, Copy, Debug)]
-pub struct Needs {
-    /// What kind of step led to each successor.
-    pub kinds: bool,
-    /// The keys of the states that were expanded.
-    pub parents: bool,
-    /// Keys sorted by shard, however few: shards will be entered one by one.
-    pub sorted: bool,
-    pub shard_bits: u32,
-}
-
-/// The keys of a block, ready to be entered; afterwards it tells what was fresh.
-#[derive(Debug, Default)]
-pub struct Entry {
-    states: Batch,
-    parents: Batch,
-}
-
-impl Entry {
-    /// Computes the keys of a block, for which `coder` must have room.
-    pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
-        self.encode_with(|states, keys| coder.encode(states, keys), block, needs, keys)
-    }
-
-    /// The same, given how keys are computed and put behind others. They are sorted by shard, unless they are few and all
-    /// shards are entered at once.
-    pub(crate) fn encode_with(
-        &mut self,
-        encode: impl Fn(&[u32], &mut Keys) -> Result<(), Full>,
-        block: Block,
-        needs: Needs,
-        keys: &mut Keys,
-    ) -> Result<(), Full> {
-        if needs.parents {
-            keys.clear();
-            encode(block.parents, keys)?;
-            self.parents.sort(keys, &[], needs.shard_bits);
-        }
-        keys.clear();
-        encode(block.states, keys)?;
-        if needs.shard_bits == 0 || needs.parents || needs.sorted || keys.high.len() > FEW {
-            self.states.sort(keys, block.skip, needs.shard_bits);
-        } else {
-            self.states.take(keys, block.skip);
-        }
-        Ok(())
-    }
-
-    /// The keys, and the positions of their states.
-    pub(crate) fn keys(&self) -> (Run<'_>, &[u32]) {
-        let all = 0..self.states.len();
-        (self.states.run(all.clone()), self.states.positions(all))
-    }
-
-    /// How many of the states are fresh.
-    pub fn fresh_count(&self) -> u32 {
-        self.states.fresh_count()
-    }
-
-    /// The positions of the fresh states, in order; once for each time that keys are computed.
-    pub fn fresh(&mut self, positions: &mut Vec<u32>) {
-        self.states.fresh(positions);
-    }
-}
 
 /// All shards.
 #[derive(Debug)]
@@ -247,12 +139,13 @@ impl Tiers {
     /// What must be prepared for every block.
     pub fn needs(&self) -> Needs {
         let shard = lock(&self.shards[0]);
-        let (kinds, parents) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
-            Table::Packed(_) | Table::Vectors(_) => (false, false),
-            Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents()),
-            Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents()),
+        let (kinds, parents, fresh_only) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
+            Table::Packed(_) | Table::Vectors(_) => (false, false, true),
+            // Caches count meetings.
+            Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents(), false),
+            Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents(), false),
         };
-        Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
+        Needs { kinds, parents, fresh_only, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.

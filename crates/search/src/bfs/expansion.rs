@@ -2,7 +2,7 @@
 
 use crate::trace::{is_deadlock, keep_sound_starts};
 use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
-use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, SharedCoder};
+use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, Recent, SharedCoder};
 
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
@@ -161,15 +161,18 @@ impl Expansion {
         }
     }
 
-    /// Computes the keys of the successors.
-    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+    /// Computes the keys of the successors, but for those that the worker has met `lately`.
+    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys, lately: &mut Recent) {
         if let Some(why) = self.out.gave_up() {
             self.done = Done::GaveUp(why);
             return;
         }
         let mut entry = std::mem::take(&mut self.entry);
-        let encoded = coder.encode(self.block(), &mut entry, needs, keys);
+        let encoded = coder.encode(self.block(), &mut entry, needs, keys, needs.fresh_only.then_some(&mut *lately));
         self.entry = entry;
+        if encoded.is_err() {
+            lately.forget();
+        }
         self.done = if encoded.is_ok() { Done::Encoded } else { Done::Full };
     }
 
