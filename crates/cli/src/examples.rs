@@ -9,7 +9,7 @@ Examples:
 
 Exit codes:
   0 holds   10 deadlock   11 assertion or error in the model   12 invariant violated or goal found
-  20 unknown (memory, disk, time, ... ran out)   22 holds to a depth
+  20 unknown (memory, disk, time, ... ran out)   21 holds unless hash collision   22 holds to a depth
   2 wrong usage   3 error in the model text   70 internal error";
 
 pub const CHECK_EXAMPLES: &str = "\
@@ -18,7 +18,15 @@ Examples:
   plimsoll check model.dve --find 'P0.critical && P1.critical'
   plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
   plimsoll check model.dve --memory 1G --disk 20G --time 1h
+  plimsoll check model.dve --time 8h --checkpoint tonight; plimsoll resume tonight
   plimsoll check model.dve --json --keep-going --no-deadlock";
+
+pub const RESUME_EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve --checkpoint run --time 8h   ends with `unknown: time`, and leaves a checkpoint
+  plimsoll resume run                                   goes on, to the end
+  plimsoll resume run --memory 8G --workers 8           with more of something
+The model, what is looked for, how states are held, and the budget but for --time are as before unless they are given.";
 
 pub const GENERATE_EXAMPLES: &str = "\
 Examples:
@@ -84,6 +92,13 @@ Examples:
   plimsoll sweep corpus --out results --min-states 10000 --max-states 1000000 --jobs 4
   plimsoll sweep model.dve --out results --strategy cache:SC --strategy sleep+cache:LFU --sizes 5,10..50 --orders bfs,dfs
   Run it again with the same folder to go on after an interruption, or with more strategies or sizes to add them.";
+
+pub const CROSSCHECK_EXAMPLES: &str = "\
+Examples:
+  plimsoll crosscheck model.dve                         every strategy, order, store, executor; several workers
+  plimsoll crosscheck model.pml -- -D N=3 --find 'x == 3'
+                                                        what comes after -- is for `check`
+  plimsoll crosscheck model.m --max-states 500000 --jobs 4 --json";
 
 pub const STRATEGIES_EXAMPLES: &str = "\
 Examples:

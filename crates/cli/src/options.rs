@@ -4,11 +4,13 @@ mod choices;
 mod commands;
 mod graphs;
 mod parts;
+mod stores;
 
 pub use choices::*;
 pub use commands::*;
 pub use graphs::*;
 pub use parts::*;
+pub use stores::*;
 
 use crate::examples::*;
 use clap::{Parser, Subcommand};
@@ -28,6 +30,9 @@ pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = "`plimsoll check --help` shows all options and examples.", after_long_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
+    /// Go on with a search from its checkpoint, perhaps with another budget
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(Box<ResumeOptions>),
     /// Write the reachable graph of a model to a file
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(Box<GenerateOptions>),
@@ -55,6 +60,9 @@ pub enum Command {
     /// Try strategies that forget, with caches of several sizes, on a model or on a folder of models
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(SweepOptions),
+    /// Check a model under everything that must not change the answer, and tell what disagrees
+    #[command(after_help = CROSSCHECK_EXAMPLES)]
+    Crosscheck(CrosscheckOptions),
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,
@@ -121,6 +129,12 @@ mod tests {
             "check",
             "check m n",
             "check m --unknown",
+            "check m --checkpoint-every 1m",
+            "check m --keep-checkpoint",
+            "check m --checkpoint d --checkpoint-every soon",
+            "resume",
+            "resume d m",
+            "resume d --store plain",
             "compare f --jobs 0",
             "sweep m",
             "sweep m --out o --sizes 0",

@@ -1,7 +1,8 @@
 //! Who looks on sees every edge, in order, whatever the store and the workers, and can tell the numbers of all states.
 
 use plimsoll_model::{Model, Step, Successors};
-use plimsoll_search::{Ask, Control, Crew, Limits, Observer, PathRoom, Seen, Why, observed_bfs};
+use plimsoll_search as search;
+use plimsoll_search::{Ask, Control, Crew, Limits, Observer, PathRoom, Seen, Why, bfs_kept};
 use plimsoll_store::numbers::UNKNOWN;
 use plimsoll_store::{Chain, Codec, Grant, Keeping, Keys, Numbers, Queue, Row, Spill, StepLog};
 use std::collections::HashMap;
@@ -115,7 +116,7 @@ fn expected(wheels: &Wheels) -> Edges {
 /// Searches while a scribe looks on; how many targets are told later.
 fn scribed(wheels: &Wheels, mut store: Chain, codec: Codec, bytes: u64, disk: bool, workers: usize) -> (Scribe, u64) {
     let keeping = if wheels.stop { Keeping::AsideAll } else { Keeping::Table };
-    let spill = || Spill::in_folder(&std::env::temp_dir(), Grant::unlimited()).unwrap();
+    let spill = || Spill::in_folders(&[std::env::temp_dir()], plimsoll_store::disk::SLOT, Grant::unlimited()).unwrap();
     let grant = plimsoll_store::Budget::new(bytes).grant("numbers", bytes);
     let numbers = Numbers::new(codec, &ENDING.used_bits(), keeping, grant, disk.then(|| [spill(), spill()])).unwrap();
     let mut scribe = Scribe { numbers, edges: Vec::new(), targets: Vec::new(), faults: 0, rekeyed: 0 };
@@ -126,7 +127,8 @@ fn scribed(wheels: &Wheels, mut store: Chain, codec: Codec, bytes: u64, disk: bo
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let mut control = Control { ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
     let crew = Crew { shared_successors: 64, shared_block_successors: [64, 64], ..Crew::of(workers) };
-    let outcome = observed_bfs(wheels, &mut store, &mut queue, &mut log, crew, &mut control, Some(&mut scribe));
+    let watched = search::Keeping { observer: Some(&mut scribe), ..Default::default() };
+    let outcome = bfs_kept(wheels, &mut store, &mut queue, &mut log, crew, &mut control, watched);
     assert!(outcome.complete);
     assert_eq!((scribe.numbers.states(), scribe.faults), (outcome.stats.states, outcome.stats.faults));
     let asked = scribe.numbers.asked();

@@ -162,7 +162,7 @@ impl Numbers {
         keys.clear();
         if !self.plain {
             keys.resize(block.len() * *words, 0);
-            let (run, positions) = entry.keys_and_positions();
+            let (run, positions) = entry.keys();
             for (index, &position) in positions.iter().enumerate() {
                 let key = key_words(run.high[index], run.low.get(index).copied().unwrap_or(0));
                 keys[position as usize * *words..][..*words].copy_from_slice(&key[..*words]);

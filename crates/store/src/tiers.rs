@@ -10,6 +10,10 @@
 mod cached;
 mod divided;
 mod entry;
+mod layered;
+mod levels;
+mod lossy;
+mod saved;
 
 pub use entry::{Block, Entry, Needs};
 
@@ -18,12 +22,17 @@ use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
+use crate::filter::Filter;
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
+use crate::runs::Layers;
 use crate::sample::Sample;
+use crate::snapshots::Snapshots;
+use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +57,12 @@ pub struct Tiers {
     arena: Arena,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
+    /// Bits of a digest, if states are told apart by their digests only.
+    digest_bits: Option<u32>,
+    /// Where keys go when memory is full.
+    below: Option<Below>,
+    /// Which levels are held, where levels are.
+    snapshots: Option<Snapshots>,
     grant: Grant,
 }
 
@@ -70,10 +85,14 @@ enum Table {
     Packed(Packed),
     /// Every state that it was given, as it is.
     Vectors(Intern),
+    /// Whatever it needs to know most of them again; see [`crate::filter`].
+    Filter(Box<Filter>),
     /// As many as fit, by one rule.
     Ways(Box<Ways>),
     /// As many as fit, by a chain of rules; states can be pinned.
     Cache(Box<Cache>),
+    /// Those of some levels.
+    Levels(Box<LevelTable>),
 }
 
 impl Tiers {
@@ -85,13 +104,24 @@ impl Tiers {
             _ => None,
         };
         let key_bits = coder.key_bits();
-        let shards = exact_shards(coder, shard_bits, &arena, grant)?;
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
+        let digest_bits = match coder {
+            Coder::Digest(digest) => Some(digest.bits()),
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Tree(_) => None,
+        };
+        let shards = match lossy::shards(coder, shard_bits, &arena) {
+            Some(shards) => shards?,
+            None => exact_shards(coder, shard_bits, &arena, grant)?,
+        };
+        let (key_bits, grant) = (AtomicU32::new(key_bits), grant.clone());
+        Ok(Tiers { shards, shard_bits, key_bits, arena, sample, digest_bits, below: None, snapshots: None, grant })
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
     /// others come is a table of its own where keys are packed: it takes less than a cache does.
     pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        if row.has_levels() {
+            return Tiers::of_levels(coder, row, capacity, grant);
+        }
         match (coder, row.after_kept()) {
             (Coder::Packed(_), Some(rest)) if !pins => {
                 let kept = row.rooms(capacity)[0];
@@ -116,7 +146,18 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
+        let (digest_bits, key_bits) = (None, AtomicU32::new(0));
+        Ok(Tiers {
+            shards,
+            shard_bits,
+            key_bits,
+            arena,
+            sample: None,
+            digest_bits,
+            below: None,
+            snapshots: None,
+            grant,
+        })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -140,12 +181,15 @@ impl Tiers {
     pub fn needs(&self) -> Needs {
         let shard = lock(&self.shards[0]);
         let (kinds, parents, fresh_only) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
-            Table::Packed(_) | Table::Vectors(_) => (false, false, true),
+            Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => (false, false, true),
             // Caches count meetings.
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents(), false),
             Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents(), false),
+            // Whatever belongs to a level is marked.
+            Table::Levels(_) => (false, false, false),
         };
-        Needs { kinds, parents, fresh_only, sorted: false, shard_bits: self.shard_bits }
+        let lanes = self.snapshots.as_ref().is_some_and(Snapshots::backtracks);
+        Needs { kinds, parents, lanes, fresh_only, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.
@@ -167,11 +211,15 @@ impl Tiers {
 
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
+        if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
+            return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
+        whole.capacity += self.snapshots.as_ref().map_or(0, |snapshots| snapshots.capacity() as u64);
         Some(whole)
     }
 
@@ -233,26 +281,6 @@ impl Tiers {
         Ok(())
     }
 
-    /// Divides an exact store of one shard, so that several workers can enter it at once; false (and unchanged) if there is
-    /// no room for that, or if it is of another kind.
-    pub fn divide(&mut self, coder: &Coder, shard_bits: u32) -> bool {
-        let [shard] = &mut self.shards[..] else { return false };
-        let shard = own(shard);
-        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
-            return false;
-        }
-        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
-        let divided = match &shard.last {
-            Table::Packed(packed) => divided::packed(packed, &mut shards, coder.key_bits()),
-            Table::Vectors(table) => divided::vectors(table, &mut shards),
-            Table::Ways(_) | Table::Cache(_) => Err(Full),
-        };
-        if divided.is_ok() {
-            (self.shards, self.shard_bits) = (shards, shard_bits);
-        }
-        divided.is_ok()
-    }
-
     /// Takes note of fresh states of a block, from which the coder may learn.
     pub fn sample(&mut self, block: Block, fresh: &[u32]) {
         if let Some(sample) = &mut self.sample {
@@ -310,7 +338,8 @@ impl Tiers {
     pub fn held(&self) -> (usize, usize) {
         let shards = self.shards.iter().map(|shard| lock(shard).held());
         let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
-        (states, bytes + self.arena.bytes() + self.sample.as_ref().map_or(0, Sample::bytes))
+        let others = self.sample.as_ref().map_or(0, Sample::bytes) + self.below.as_ref().map_or(0, Below::bytes);
+        (states, bytes + self.arena.bytes() + others)
     }
 }
 
@@ -318,7 +347,9 @@ fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) ->
     let table = |_| {
         Ok(match coder {
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
-            Coder::Packed(_) | Coder::Tree(_) => Table::Packed(Packed::new(coder.key_bits(), shard_bits, arena)?),
+            Coder::Packed(_) | Coder::Tree(_) | Coder::Digest(_) => {
+                Table::Packed(Packed::new(coder.key_bits(), shard_bits, arena)?)
+            }
         })
     };
     (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
@@ -372,7 +403,7 @@ impl Shard {
     /// How many states are held, in how many bytes beside those of the arena.
     fn held(&self) -> (usize, usize) {
         let bytes = match &self.last {
-            Table::Packed(_) => 0,
+            Table::Packed(_) | Table::Filter(_) | Table::Levels(_) => 0,
             Table::Vectors(table) => table.bytes(),
             Table::Ways(ways) => ways.bytes(),
             Table::Cache(cache) => cache.bytes(),
@@ -389,9 +420,10 @@ impl Shard {
     fn health(&self) -> Option<(Health, &Distinct)> {
         let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
         let (mut health, sketch) = match table {
-            Table::Packed(_) | Table::Vectors(_) => return None,
+            Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => return None,
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
+            Table::Levels(levels) => (levels.health(), &levels.distinct),
         };
         let kept = self.kept() as u64;
         health.held += kept;
@@ -405,8 +437,10 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.len(),
             Table::Vectors(table) => table.len(),
+            Table::Filter(filter) => filter.len(),
             Table::Ways(ways) => ways.len(),
             Table::Cache(cache) => cache.len(),
+            Table::Levels(levels) => levels.masks.live(),
         }
     }
 
@@ -415,17 +449,20 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.prefetch(keys),
             Table::Vectors(table) => keys.high.iter().for_each(|&hash| table.prefetch(hash)),
+            Table::Filter(filter) => filter.prefetch(keys),
             Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
             Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
+            Table::Levels(levels) => levels.prefetch(keys),
         }
     }
 
-    /// Makes sure that `count` more states fit; caches make room by forgetting.
+    /// Makes sure that `count` more states fit; caches make room by forgetting, and filters are never full.
     fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
         match self {
             Table::Packed(packed) => packed.reserve(count, key_bits),
             Table::Vectors(table) => table.reserve(count),
-            Table::Ways(_) | Table::Cache(_) => Ok(()),
+            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Ok(()),
+            Table::Levels(levels) => levels.reserve(count, key_bits),
         }
     }
 
@@ -442,8 +479,10 @@ impl Table {
         let entered = match self {
             Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
+            Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
             Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
+            Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range.clone())),
         };
         // Where some found no room, those before them are held all the same.
         let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));

@@ -75,6 +75,9 @@ fn attempt(
     notes.iter().for_each(|note| say(note));
     loading::end();
     let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+    if plan.strategy_parts.hunt.is_some() || !plan.codec.is_injective() {
+        return Err(Failure::usage("a graph needs a strategy and a store that miss no state"));
+    }
     let huge_pages = options.search.huge_pages == SwitchName::On;
     let (budget, disk) = (Budget::with_huge_pages(plan.pool_bytes, huge_pages), Budget::new(plan.disk_bytes));
     let numbers = match numbers(options, &plan, &executor, (&budget, &disk)) {
@@ -124,6 +127,7 @@ fn wishes(options: &GenerateOptions) -> Wishes {
         redundancy_percent: options.search.redundancy_limit,
         workers: options.search.workers.map(|workers| workers as usize),
         numbers: true,
+        ..Wishes::default()
     }
 }
 
@@ -167,6 +171,7 @@ fn finish(
         let why = match &outcome.verdict {
             Verdict::Unknown(why) => why.clone(),
             Verdict::HoldsToDepth(_) => Why::Depth,
+            Verdict::HoldsUnless(_) => Why::Lossy,
             Verdict::Holds | Verdict::Violated(_) if states == 0 => {
                 return Err(Failure::usage("the model has no initial state that does not go wrong"));
             }

@@ -67,19 +67,6 @@ pub enum Order {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
-pub enum StoreName {
-    /// Packed if states use few enough bits, else the tree
-    #[default]
-    Auto,
-    /// States as they are
-    Plain,
-    /// The bits that states use, at most 128, less what their place tells
-    Packed,
-    /// Tree compression
-    Tree,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
 pub enum ExecutorName {
     #[default]
     Jit,
