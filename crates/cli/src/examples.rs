@@ -32,7 +32,8 @@ pub const GENERATE_EXAMPLES: &str = "\
 Examples:
   plimsoll generate model.dve --output model.aut
   plimsoll generate small.dve --output small.dot        for Graphviz: dot -Tsvg small.dot
-  plimsoll generate model.pml --output model.aut --memory 4G";
+  plimsoll generate model.pml --output model.lts --memory 4G --disk 50G
+  plimsoll generate model.dve --output model.lts --strategy cache:LRU --exact --disk 20G";
 
 pub const CONVERT_EXAMPLES: &str = "\
 Examples:

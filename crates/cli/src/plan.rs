@@ -40,6 +40,10 @@ const CHECKPOINT_BYTES: u64 = 512 << 10;
 const FRONTIER_SHARE: u64 = 16;
 /// And this the stack's: its cold end can wait on disk.
 const STACK_SHARE: u64 = 8;
+/// And this that of numbers: those that do not fit wait on disk.
+const NUMBERS_SHARE: u64 = 8;
+/// Buffers of what waits, and the first states.
+const LEAST_NUMBERS_BYTES: u64 = 1 << 20;
 /// Slots that a stack needs in memory when it spills, beside its two uppermost frames.
 const STACK_SLOTS: u64 = 4;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
@@ -77,6 +81,8 @@ pub struct Wishes {
     pub workers: Option<usize>,
     /// Will a checkpoint be kept?
     pub checkpoint: bool,
+    /// Are states to have numbers that can be asked for?
+    pub numbers: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -110,6 +116,9 @@ pub struct Plan {
     pub stack_bytes: u64,
     /// States that may be on disk.
     pub candidates_bytes: u64,
+    /// For numbers of states, where somebody asks for them.
+    #[serde(skip)]
+    pub numbers_bytes: u64,
     pub disk_bytes: u64,
     pub spill_dirs: Vec<PathBuf>,
     pub order: String,
@@ -256,13 +265,16 @@ impl Plan {
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
         let codec = choose_codec(wishes.store, &strategy.row, wishes.disk_bytes > 0, facts)?;
-        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
+        // Who asks for numbers wants to know at once what is fresh.
+        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?.filter(|_| !wishes.numbers);
         let order = strategy.order;
         let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
         let fixed =
             facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
         let for_layers = |workers: usize| keep.map_or(0, |_| LAYERS_WORKER_BYTES * workers as u64);
+        let numbers = if wishes.numbers { LEAST_NUMBERS_BYTES } else { 0 };
         let least_pool = least_pool(codec, order, facts)
+            .saturating_add(numbers)
             .saturating_add(keep.map_or(0, |_| facts.least_candidates(&facts.crew_of(1, 0))));
         let least = fixed.saturating_add(least_pool).saturating_add(for_layers(1));
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -285,6 +297,7 @@ impl Plan {
             log_bytes: 0,
             stack_bytes: 0,
             candidates_bytes: 0,
+            numbers_bytes: if wishes.numbers { pool } else { 0 },
             disk_bytes: wishes.disk_bytes,
             spill_dirs: Vec::new(),
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
@@ -328,7 +341,9 @@ impl Plan {
             Order::Bfs => {
                 self.frontier_bytes = (pool / FRONTIER_SHARE).max(facts.least_waiting(facts.width(), &self.crew));
                 self.log_bytes = 2 * SLOT as u64;
-                self.store_bytes = pool - self.frontier_bytes - self.log_bytes;
+                self.numbers_bytes =
+                    (self.numbers_bytes / NUMBERS_SHARE).max(LEAST_NUMBERS_BYTES.min(self.numbers_bytes));
+                self.store_bytes = pool - self.frontier_bytes - self.log_bytes - self.numbers_bytes;
                 self.spill_dirs = wishes.folders();
                 if self.keep.is_some() {
                     self.candidates_bytes = (pool / CANDIDATES_SHARE).max(facts.least_candidates(&self.crew));

@@ -9,7 +9,7 @@ use crate::health::Health;
 use crate::hunt::Hunt;
 use crate::loading::Loading;
 use crate::masked::Masked;
-use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SwitchName, SymmetryName};
+use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
@@ -26,7 +26,6 @@ use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::Model;
-use plimsoll_model::symmetry::Precision;
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
 use plimsoll_store::{Budget, Codec};
 use std::cell::RefCell;
@@ -458,25 +457,8 @@ fn executor(
     symmetry: Option<&Symmetry>,
     notes: &mut Vec<String>,
 ) -> Executor {
-    let patience = interrupt::patience(options.budget.memory);
-    let executor = match options.search.executor {
-        ExecutorName::Interp => Executor::interpreted(content, patience),
-        ExecutorName::Jit => {
-            Executor::native(content, machine::memory_budget(options.budget.memory).bytes, patience, notes)
-        }
-    };
-    let precision = match options.model.symmetry {
-        SymmetryName::Off => return executor,
-        SymmetryName::Heuristic => Precision::Heuristic,
-        SymmetryName::Exact => Precision::Exact,
-    };
-    match symmetry {
-        Some(symmetry) => executor.by_symmetry(symmetry, precision, notes),
-        None => {
-            notes.push("the language of the model declares no symmetry".into());
-            executor
-        }
-    }
+    let asked = (&options.search, options.budget.memory, options.model.symmetry);
+    Executor::as_asked(asked, content, symmetry, notes)
 }
 
 fn wishes(options: &CheckOptions) -> Wishes {
@@ -494,6 +476,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
         seed: options.search.seed.unwrap_or(0),
         // What is expanded and then not entered, because the search ends, must not count as taken.
         workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
+        numbers: false,
     }
 }
 
