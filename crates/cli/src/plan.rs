@@ -10,7 +10,7 @@ use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
 use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
-use plimsoll_model::Model;
+use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
@@ -19,6 +19,7 @@ use plimsoll_store::{Budget, Chain, Codec, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
@@ -134,6 +135,9 @@ pub struct Plan {
     pub seed: u64,
     /// How many threads search.
     pub workers: usize,
+    /// Who leads a guided search.
+    #[serde(skip)]
+    pub guide: Option<Arc<Guide>>,
     #[serde(skip)]
     pub strategy_parts: Strategy,
     #[serde(skip)]
@@ -268,6 +272,10 @@ impl Plan {
         // Who asks for numbers wants to know at once what is fresh.
         let keep = keep_of(&strategy, codec, wishes.disk_bytes)?.filter(|_| !wishes.numbers);
         let order = strategy.order;
+        if strategy.hunt.is_some() && !codec.is_injective() {
+            let (name, store) = (strategy.name(), wishes.store);
+            return Err(PlanError::Strategy(format!("--strategy {name} does not go with --store {store}")));
+        }
         let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
         let fixed =
             facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
@@ -308,6 +316,7 @@ impl Plan {
             most_visits: strategy.hunt.filter(|hunt| !hunt.ends()).map(|_| DEFAULT_VISITS),
             seed: wishes.seed,
             workers: crew.workers,
+            guide: None,
             crew,
             codec,
             search: order,
