@@ -7,7 +7,7 @@ use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
 use plimsoll_search::{
-    Control, Keeper, Keeping, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
+    Control, Keeper, Keeping, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
 };
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
@@ -58,13 +58,27 @@ pub fn search<M: Model + ?Sized>(
         return Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() };
     }
     let searched = match plan.search {
-        Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint),
+        Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint, None),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
     };
-    searched.unwrap_or_else(|why| {
-        let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
-        Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() }
-    })
+    searched.unwrap_or_else(|why| unsearched(why, budget, &disk))
+}
+
+/// Searches breadth first while somebody looks on; `disk` is for both.
+pub fn observed<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    (budget, disk): (&Budget, &Budget),
+    control: &mut Control,
+    observer: &mut dyn Observer,
+) -> Searched {
+    let searched = breadth_first(model, plan, budget, disk, control, None, Some(observer));
+    searched.unwrap_or_else(|why| unsearched(why, budget, disk))
+}
+
+fn unsearched(why: Why, budget: &Budget, disk: &Budget) -> Searched {
+    let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
+    Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() }
 }
 
 fn breadth_first<M: Model + ?Sized>(
@@ -74,6 +88,7 @@ fn breadth_first<M: Model + ?Sized>(
     disk: &Budget,
     control: &mut Control,
     mut checkpoint: Option<&mut Checkpoint>,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<Searched, Why> {
     let grant = budget.grant("store", plan.store_bytes);
     let mut store = store(model, plan, &grant)?;
@@ -84,7 +99,8 @@ fn breadth_first<M: Model + ?Sized>(
     if let Some(layers) = layers(model, plan, budget, disk, &grant)? {
         store = store.above(layers);
     }
-    let mut keeping = Keeping::default();
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let mut keeping = Keeping { observer, ..Keeping::default() };
     if let Some(checkpoint) = checkpoint.take() {
         if !plan.spill_dirs.is_empty() {
             checkpoint.charge(disk, plan.disk_bytes);
@@ -125,7 +141,7 @@ fn depth_first<M: Model + ?Sized>(
 }
 
 /// Room on disk for a structure, if any is allowed.
-fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
+pub fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
     if plan.spill_dirs.is_empty() {
         return Ok(None);
     }

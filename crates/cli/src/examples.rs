@@ -19,7 +19,9 @@ Examples:
   plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
   plimsoll check model.dve --memory 1G --disk 20G --time 1h
   plimsoll check model.dve --time 8h --checkpoint tonight; plimsoll resume tonight
-  plimsoll check model.dve --json --keep-going --no-deadlock";
+  plimsoll check model.dve --json --keep-going --no-deadlock
+  plimsoll check model.dve --find 'P0.critical && P1.critical' --strategy best
+  plimsoll check model.dve --strategy swarm --time 10m --workers 4";
 
 pub const RESUME_EXAMPLES: &str = "\
 Examples:
@@ -32,7 +34,8 @@ pub const GENERATE_EXAMPLES: &str = "\
 Examples:
   plimsoll generate model.dve --output model.aut
   plimsoll generate small.dve --output small.dot        for Graphviz: dot -Tsvg small.dot
-  plimsoll generate model.pml --output model.aut --memory 4G";
+  plimsoll generate model.pml --output model.lts --memory 4G --disk 50G
+  plimsoll generate model.dve --output model.lts --strategy cache:LRU --exact --disk 20G";
 
 pub const CONVERT_EXAMPLES: &str = "\
 Examples:

@@ -1,6 +1,9 @@
 //! What computes successors: chosen once, at the door of the search.
 
+use crate::options::{ExecutorName, SearchOptions, SymmetryName};
+use crate::size::Size;
 use crate::subject::Content;
+use crate::{interrupt, machine};
 use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
 use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Patience, Problem, Step};
@@ -24,6 +27,32 @@ pub enum Executor {
 }
 
 impl Executor {
+    /// What was asked for: how, within how much memory, and how far symmetry is used.
+    pub fn as_asked(
+        (search, memory, symmetry_name): (&SearchOptions, Option<Size>, SymmetryName),
+        content: Content,
+        symmetry: Option<&Symmetry>,
+        notes: &mut Vec<String>,
+    ) -> Executor {
+        let patience = interrupt::patience(memory);
+        let executor = match search.executor {
+            ExecutorName::Interp => Executor::interpreted(content, patience),
+            ExecutorName::Jit => Executor::native(content, machine::memory_budget(memory).bytes, patience, notes),
+        };
+        let precision = match symmetry_name {
+            SymmetryName::Off => return executor,
+            SymmetryName::Heuristic => Precision::Heuristic,
+            SymmetryName::Exact => Precision::Exact,
+        };
+        match symmetry {
+            Some(symmetry) => executor.by_symmetry(symmetry, precision, notes),
+            None => {
+                notes.push("the language of the model declares no symmetry".into());
+                executor
+            }
+        }
+    }
+
     /// The interpreter, or a graph, which is its own executor.
     pub fn interpreted(content: Content, patience: Patience) -> Executor {
         match content {

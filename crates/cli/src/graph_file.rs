@@ -193,7 +193,7 @@ pub fn copy(
     let (mut shown, mut texts): (Vec<u32>, Vec<String>) = (Vec::new(), Vec::new());
     let (mut source, mut edges) = (0, Vec::new());
     loop {
-        let edge = reader.next().map_err(|error| unreadable(path, error))?;
+        let edge = reader.next_edge().map_err(|error| unreadable(path, error))?;
         for label in &reader.labels()[shown.len()..] {
             shown.push(texts.len() as u32);
             texts.push(hidden.shown(label).into());

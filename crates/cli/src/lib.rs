@@ -72,6 +72,7 @@ mod plan;
 mod presets;
 pub mod program;
 mod progress;
+mod recorder;
 pub mod reference;
 mod report;
 mod room;

@@ -10,7 +10,7 @@ use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
 use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
-use plimsoll_model::Model;
+use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
@@ -19,6 +19,7 @@ use plimsoll_store::{Budget, Chain, Codec, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
@@ -40,6 +41,10 @@ const CHECKPOINT_BYTES: u64 = 512 << 10;
 const FRONTIER_SHARE: u64 = 16;
 /// And this the stack's: its cold end can wait on disk.
 const STACK_SHARE: u64 = 8;
+/// And this that of numbers: those that do not fit wait on disk.
+const NUMBERS_SHARE: u64 = 8;
+/// Buffers of what waits, and the first states.
+const LEAST_NUMBERS_BYTES: u64 = 1 << 20;
 /// Slots that a stack needs in memory when it spills, beside its two uppermost frames.
 const STACK_SLOTS: u64 = 4;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
@@ -77,6 +82,8 @@ pub struct Wishes {
     pub workers: Option<usize>,
     /// Will a checkpoint be kept?
     pub checkpoint: bool,
+    /// Are states to have numbers that can be asked for?
+    pub numbers: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -110,6 +117,9 @@ pub struct Plan {
     pub stack_bytes: u64,
     /// States that may be on disk.
     pub candidates_bytes: u64,
+    /// For numbers of states, where somebody asks for them.
+    #[serde(skip)]
+    pub numbers_bytes: u64,
     pub disk_bytes: u64,
     pub spill_dirs: Vec<PathBuf>,
     pub order: String,
@@ -125,6 +135,9 @@ pub struct Plan {
     pub seed: u64,
     /// How many threads search.
     pub workers: usize,
+    /// Who leads a guided search.
+    #[serde(skip)]
+    pub guide: Option<Arc<Guide>>,
     #[serde(skip)]
     pub strategy_parts: Strategy,
     #[serde(skip)]
@@ -256,13 +269,20 @@ impl Plan {
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
         let codec = choose_codec(wishes.store, &strategy.row, wishes.disk_bytes > 0, facts)?;
-        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
+        // Who asks for numbers wants to know at once what is fresh.
+        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?.filter(|_| !wishes.numbers);
         let order = strategy.order;
+        if strategy.hunt.is_some() && !codec.is_injective() {
+            let (name, store) = (strategy.name(), wishes.store);
+            return Err(PlanError::Strategy(format!("--strategy {name} does not go with --store {store}")));
+        }
         let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
         let fixed =
             facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
         let for_layers = |workers: usize| keep.map_or(0, |_| LAYERS_WORKER_BYTES * workers as u64);
+        let numbers = if wishes.numbers { LEAST_NUMBERS_BYTES } else { 0 };
         let least_pool = least_pool(codec, order, facts)
+            .saturating_add(numbers)
             .saturating_add(keep.map_or(0, |_| facts.least_candidates(&facts.crew_of(1, 0))));
         let least = fixed.saturating_add(least_pool).saturating_add(for_layers(1));
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
@@ -285,6 +305,7 @@ impl Plan {
             log_bytes: 0,
             stack_bytes: 0,
             candidates_bytes: 0,
+            numbers_bytes: if wishes.numbers { pool } else { 0 },
             disk_bytes: wishes.disk_bytes,
             spill_dirs: Vec::new(),
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
@@ -295,6 +316,7 @@ impl Plan {
             most_visits: strategy.hunt.filter(|hunt| !hunt.ends()).map(|_| DEFAULT_VISITS),
             seed: wishes.seed,
             workers: crew.workers,
+            guide: None,
             crew,
             codec,
             search: order,
@@ -328,7 +350,9 @@ impl Plan {
             Order::Bfs => {
                 self.frontier_bytes = (pool / FRONTIER_SHARE).max(facts.least_waiting(facts.width(), &self.crew));
                 self.log_bytes = 2 * SLOT as u64;
-                self.store_bytes = pool - self.frontier_bytes - self.log_bytes;
+                self.numbers_bytes =
+                    (self.numbers_bytes / NUMBERS_SHARE).max(LEAST_NUMBERS_BYTES.min(self.numbers_bytes));
+                self.store_bytes = pool - self.frontier_bytes - self.log_bytes - self.numbers_bytes;
                 self.spill_dirs = wishes.folders();
                 if self.keep.is_some() {
                     self.candidates_bytes = (pool / CANDIDATES_SHARE).max(facts.least_candidates(&self.crew));

@@ -27,7 +27,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 18] = [
+pub const PRESETS: [Preset; 22] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -54,6 +54,10 @@ pub const PRESETS: [Preset; 18] = [
     Preset { name: "swarm", example: "swarm", paper: "Holzmann, Joshi, Groce 2008" },
     Preset { name: "path", example: "path", paper: "Tripakis 2008" },
     Preset { name: "deepen", example: "deepen", paper: "Korf 1985" },
+    Preset { name: "best", example: "best", paper: "Edelkamp, Leue, Lluch-Lafuente 2004" },
+    Preset { name: "astar", example: "astar", paper: "Hart, Nilsson, Raphael 1968" },
+    Preset { name: "ida", example: "ida", paper: "Korf 1985" },
+    Preset { name: "beam:K", example: "beam:1000", paper: "Tripakis 2008" },
 ];
 
 /// Strategies that forget as much as their room asks for, one or more of each row: what `sweep` tries if nobody says otherwise.

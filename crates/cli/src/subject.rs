@@ -27,13 +27,23 @@ pub struct Subject {
     pub symmetry: Option<Symmetry>,
     /// Conditions that should hold in some reachable state.
     pub covers: Vec<Property>,
+    /// What a guided search is to make small.
+    pub cost: Option<Property>,
     /// A Promela model is prepared for some processes; a run that needs others asks for more.
     pub promela: Option<Box<Promela>>,
 }
 
 impl Subject {
     fn plain(language: &'static str, content: Content) -> Subject {
-        Subject { language, content, warnings: Vec::new(), symmetry: None, covers: Vec::new(), promela: None }
+        Subject {
+            language,
+            content,
+            warnings: Vec::new(),
+            symmetry: None,
+            covers: Vec::new(),
+            cost: None,
+            promela: None,
+        }
     }
 }
 
@@ -253,6 +263,12 @@ fn of_loaded(loaded: Loaded, look_for: &LookFor, styled: bool) -> Result<Subject
         let render = |found: Vec<lang::Diagnostic>| diagnostic::render(&source, &found, styled);
         loaded.property(text, kind).map_err(|found| Failure::Usage(render(found).trim_end().to_string()))
     })?;
+    let cost = look_for.cost.as_ref().map(|text| {
+        let source = Source { name: "--cost".into(), text: text.clone() };
+        let render = |found: Vec<lang::Diagnostic>| diagnostic::render(&source, &found, styled).trim_end().to_string();
+        loaded.property(text, PropertyKind::Goal).map_err(|found| Failure::Usage(render(found)))
+    });
+    let cost = cost.transpose()?;
     let language = loaded.language.name();
     let symmetry = loaded.symmetry().cloned();
     let covers = if look_for.find.is_empty() { loaded.covers().to_vec() } else { Vec::new() };
@@ -273,7 +289,7 @@ fn of_loaded(loaded: Loaded, look_for: &LookFor, styled: bool) -> Result<Subject
         Symbols::Promela(promela) => Some(promela),
         Symbols::Dve(_) | Symbols::Murphi(_) => None,
     };
-    Ok(Subject { warnings, symmetry, covers, promela, ..Subject::plain(language, Content::System(system)) })
+    Ok(Subject { warnings, symmetry, covers, cost, promela, ..Subject::plain(language, Content::System(system)) })
 }
 
 fn graph(lts: Lts) -> Result<Graph, String> {

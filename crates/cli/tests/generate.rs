@@ -1,26 +1,134 @@
-//! A generated graph, read back, has the counts of the model it came from.
+//! Generated graphs: the same whatever the store, the workers and the memory, and whole or not there.
 
 #[path = "common/report.rs"]
 mod common;
 
 use common::{report, root};
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn generate(model: &Path, graph: &Path, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["generate".as_ref(), model.as_os_str(), "--output".as_ref(), graph.as_os_str()])
+        .args(options)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).to_string()
+}
+
+fn generated(model: &Path, graph: &Path, options: &[&str]) -> String {
+    let output = generate(model, graph, options);
+    assert!(output.status.success(), "{options:?}: {}", said(&output));
+    said(&output)
+}
+
+fn equivalent(one: &Path, other: &Path) -> bool {
+    let compared = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["lts".as_ref(), "compare".as_ref(), one.as_os_str(), other.as_os_str()])
+        .output()
+        .unwrap();
+    compared.status.success()
+}
+
+fn model(name: &str) -> PathBuf {
+    root().join("models").join(name)
+}
 
 #[test]
 fn graphs_have_the_counts_of_their_models() {
     let folder = tempfile::tempdir().unwrap();
-    for model in ["dve/lift.dve", "promela/workers.pml", "murphi/election.m"] {
-        let source = root().join("models").join(model);
-        let graph = folder.path().join("graph.aut");
-        let status = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .args(["generate".as_ref(), source.as_os_str(), "--output".as_ref(), graph.as_os_str()])
-            .output()
-            .unwrap();
-        assert!(status.status.success(), "{model}: {}", String::from_utf8_lossy(&status.stderr));
-        let of = |path: &std::path::Path| {
-            let (_, report) = report(&[path.to_str().unwrap(), "--keep-going", "--no-deadlock", "--merge", "off"]);
-            [report["states"].clone(), report["transitions"].clone(), report["levels"].clone()]
-        };
-        assert_eq!(of(&graph), of(&source), "{model}");
+    for name in ["dve/lift.dve", "promela/workers.pml", "murphi/election.m"] {
+        for graph in ["graph.aut", "graph.lts"].map(|graph| folder.path().join(graph)) {
+            let source = model(name);
+            generated(&source, &graph, &[]);
+            let of = |path: &Path| {
+                let (_, report) = report(&[path.to_str().unwrap(), "--keep-going", "--no-deadlock", "--merge", "off"]);
+                [report["states"].clone(), report["transitions"].clone(), report["levels"].clone()]
+            };
+            assert_eq!(of(&graph), of(&source), "{name}");
+        }
     }
+}
+
+#[test]
+fn a_graph_is_the_same_in_every_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = model("dve/lift.dve");
+    let plain = folder.path().join("plain.lts");
+    generated(&source, &plain, &["--store", "plain", "--workers", "1"]);
+    let expected = fs::read(&plain).unwrap();
+    let same = |options: &[&str]| {
+        let graph = folder.path().join("graph.lts");
+        let said = generated(&source, &graph, options);
+        assert!(fs::read(&graph).unwrap() == expected, "{options:?}: another file\n{said}");
+        said
+    };
+    for workers in ["1", "2", "3"] {
+        same(&["--workers", workers]);
+        same(&["--workers", workers, "--store", "tree"]);
+        same(&["--workers", workers, "--store", "plain"]);
+        same(&["--workers", workers, "--store", "tree", "--disk", "1G"]);
+    }
+    // With a cache many states are found again, and numbers are joined, in memory and on disk.
+    for disk in [&["--disk", "1G"][..], &[]] {
+        for cache in ["cache:LRU:50000", "cover:LRU:40000", "cache:KEEP:40000,RND:10000"] {
+            let options = [&["--strategy", cache, "--redundancy-limit", "20x", "--exact"][..], disk].concat();
+            same(&options);
+        }
+    }
+    let repeated = folder.path().join("repeated.lts");
+    let options = ["--strategy", "cache:LRU:50000", "--redundancy-limit", "20x", "--disk", "1G"];
+    let said = generated(&source, &repeated, &options);
+    assert!(said.contains("more than once") && fs::read(&repeated).unwrap() != expected, "{said}");
+    assert!(equivalent(&repeated, &plain));
+    // The other format holds the same.
+    let text = folder.path().join("graph.aut");
+    generated(&source, &text, &["--disk", "1G"]);
+    assert!(equivalent(&text, &plain));
+    assert!(fs::metadata(&text).unwrap().len() > 5 * expected.len() as u64);
+}
+
+#[test]
+fn where_memory_is_small_numbers_wait_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("many.pml");
+    fs::write(&source, "byte x; active [3] proctype P() { byte k; do :: k < 24 -> k++; x = (x + k) % 4 od }").unwrap();
+    let [plenty, scarce] = ["plenty.lts", "scarce.lts"].map(|name| folder.path().join(name));
+    generated(&source, &plenty, &["--memory", "1G"]);
+    // How much the program takes for itself differs.
+    let sizes = (16..64).step_by(4).map(|size| format!("{size}M"));
+    let fits = |size: &String| generate(&source, &scarce, &["--memory", size, "--disk", "1G"]).status.success();
+    let least = sizes.into_iter().find(fits).expect("64 MiB are enough");
+    assert!(fs::read(&plenty).unwrap() == fs::read(&scarce).unwrap());
+    fs::remove_file(&scarce).unwrap();
+    let failed = generate(&source, &scarce, &["--memory", &least]);
+    assert!(failed.status.code() == Some(20) && said(&failed).contains("memory"), "{least}: {}", said(&failed));
+    assert!(!scarce.exists());
+}
+
+#[test]
+fn labels_can_be_hidden_and_errors_end_without_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = folder.path().join("graph.aut");
+    generated(&model("dve/lift.dve"), &graph, &["--hide", "."]);
+    let text = fs::read_to_string(&graph).unwrap();
+    assert!(text.lines().skip(1).all(|line| line.contains(", \"i\", ")), "{text}");
+    fs::remove_file(&graph).unwrap();
+    let cases: [(&[&str], i32); 4] = [
+        (&["--order", "dfs"], 2),
+        (&["--strategy", "sleep"], 2),
+        (&["--max-states", "10"], 20),
+        (&["--max-depth", "2"], 20),
+    ];
+    for (options, code) in cases {
+        let output = generate(&model("dve/lift.dve"), &graph, options);
+        assert_eq!(output.status.code(), Some(code), "{options:?}: {}", said(&output));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{options:?}");
+    }
+    let full = generate(&model("dve/lift.dve"), Path::new("/dev/full"), &[]);
+    assert!(full.status.code() == Some(2) && said(&full).contains("cannot be written"), "{}", said(&full));
 }

@@ -307,7 +307,11 @@ fn what_cannot_be_is_said_before_the_search() {
     refused(&["check", &name, "--checkpoint", &name], "cannot be written");
     refused(&["resume", &new], "no such folder");
     refused(&["check", "-", "--language", "dve", "--checkpoint", &new], "standard input");
-    for options in [&["--order", "dfs"][..], &["--cache", "LRU", "--order", "bfs"], &["--strategy", "sleep"]] {
+    let unfit = ["sleep", "cover", "frontier-safety-net", "walk"].map(|name| ["--strategy", name]);
+    let unfit = unfit.iter().map(|options| &options[..]);
+    for options in
+        unfit.chain([&["--order", "dfs"][..], &["--cache", "LRU", "--order", "bfs"], &["--store", "bitstate"]])
+    {
         refused(&[&["check", &name, "--checkpoint", &new], options].concat(), "this strategy cannot be resumed");
     }
     refused(&["check", &name, "--checkpoint", &new, "--all-violations"], "--all-violations");

@@ -40,7 +40,7 @@ impl<R: BufRead> AutReader<R> {
     }
 
     /// The next edge; none at the end of a file that has as many as it promises.
-    pub fn next(&mut self) -> Result<Option<Edge>, ReadError> {
+    pub fn next_edge(&mut self) -> Result<Option<Edge>, ReadError> {
         let Ends { transitions, states, .. } = self.header;
         loop {
             match self.lines.next(&mut self.input)? {

@@ -27,7 +27,7 @@ impl Lts {
     /// Reads all edges of a file.
     pub fn read<R: BufRead>(reader: &mut EdgeReader<R>) -> Result<Lts, ReadError> {
         let mut edges = Builder::default();
-        while let Some(edge) = reader.next()? {
+        while let Some(edge) = reader.next_edge()? {
             let state = |number: u64| u32::try_from(number).map_err(|_| too_many_states(number));
             edges.push(state(edge.from)?, edge.label, state(edge.to)?);
         }

@@ -83,11 +83,10 @@ impl<R: BufRead> EdgeReader<R> {
     }
 
     /// The next edge; none at the end of a file that is whole.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Edge>, ReadError> {
+    pub fn next_edge(&mut self) -> Result<Option<Edge>, ReadError> {
         match &mut self.format {
-            Format::Aut(reader) => reader.next(),
-            Format::Lts(reader) => reader.next(),
+            Format::Aut(reader) => reader.next_edge(),
+            Format::Lts(reader) => reader.next_edge(),
         }
     }
 

@@ -55,16 +55,17 @@ fn related(lts: &Lts, equivalence: Equivalence) -> Vec<Vec<bool>> {
 
 fn silent_reach(lts: &Lts) -> Vec<Vec<bool>> {
     let n = lts.state_count as usize;
-    let mut reach = vec![vec![false; n]; n];
-    (0..n).for_each(|state| reach[state][state] = true);
-    for state in 0..n {
-        lts.edges(state as u32).filter(|edge| edge.0 == 0).for_each(|(_, to)| reach[state][to as usize] = true);
-    }
+    let row = |state: usize| {
+        let mut row = vec![false; n];
+        row[state] = true;
+        lts.edges(state as u32).filter(|edge| edge.0 == 0).for_each(|(_, to)| row[to as usize] = true);
+        row
+    };
+    let mut reach: Vec<Vec<bool>> = (0..n).map(row).collect();
     for between in 0..n {
-        for from in 0..n {
-            for to in 0..n {
-                reach[from][to] |= reach[from][between] && reach[between][to];
-            }
+        let further = reach[between].clone();
+        for row in reach.iter_mut().filter(|row| row[between]) {
+            row.iter_mut().zip(&further).for_each(|(reached, further)| *reached |= further);
         }
     }
     reach

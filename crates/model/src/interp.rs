@@ -137,6 +137,12 @@ impl Interp {
         self.patience
     }
 
+    /// The value that the expression of a property has in a state, if it has one.
+    pub fn value(&self, state: &[u32], property: usize) -> Option<i64> {
+        let mut machine = Machine::new(state, &self.procedures, self.patience);
+        self.properties.get(property)?.value(&mut machine)
+    }
+
     pub fn system(&self) -> &System {
         &self.system
     }
@@ -286,6 +292,12 @@ impl Check {
             expr: linker.expr(&property.expr),
             wanted: property.kind == PropertyKind::Invariant,
         }
+    }
+
+    fn value<'a>(&'a self, machine: &mut Machine<'a>) -> Option<i64> {
+        machine.begin(self.temp_words);
+        machine.run(&self.prelude).ok()?;
+        machine.eval(&self.expr).ok()
     }
 
     /// Anything but a clean evaluation to the wanted truth counts as a violation.

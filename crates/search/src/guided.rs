@@ -75,7 +75,6 @@ pub fn guided<M: Model + ?Sized>(
         buffers: Buffers::default(),
         fresh: Vec::new(),
         item: vec![0; HEAD + width],
-        offered: 0,
         violation: None,
         cut: None,
     };
@@ -105,8 +104,6 @@ struct Guided<'a, 'c, M: ?Sized> {
     fresh: Vec<u32>,
     /// The state at hand, behind its head.
     item: Vec<u32>,
-    /// States that were put aside, for an order among equals.
-    offered: u64,
     violation: Option<Violation>,
     /// States may have been missed.
     cut: Option<Why>,
@@ -235,15 +232,12 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
                 self.ahead.len() as u32
             }
         };
-        self.offered += 1;
         let cost = match self.ordering {
-            // Among equals, what was found last.
-            Ordering::Best | Ordering::Beam(_) => {
-                u64::from(guess) << 32 | (u64::from(u32::MAX) - (self.offered & 0xFFFF_FFFF))
-            }
-            // Among equals, what is further away.
-            Ordering::AStar => u64::from(guess.saturating_add(depth)) << 32 | u64::from(u32::MAX - depth),
+            Ordering::Best | Ordering::Beam(_) => u64::from(guess) << 32,
+            Ordering::AStar => u64::from(guess.saturating_add(depth)) << 32,
         };
+        // Among equals, what is further away.
+        let cost = cost | u64::from(u32::MAX - depth);
         let head = [parent, position, depth];
         let mut item = Vec::with_capacity(HEAD + state.len());
         item.extend_from_slice(&head);

@@ -111,8 +111,18 @@ impl Numbers {
         self.aside.as_ref().map_or(0, |aside| aside.asked)
     }
 
-    /// Numbers the fresh states of a block that was entered, and puts the numbers of all successors into `targets`, or
-    /// [`UNKNOWN`] where they are told later. Until keys are `settled` nothing can be put aside.
+    /// Numbers the fresh states of a block that was entered. Until keys are `settled` nothing can be put aside.
+    pub fn number(&mut self, block: Block, entry: &Entry, fresh: &[u32], settled: bool) -> Result<(), Shortage> {
+        let first = self.states;
+        self.states += fresh.len() as u64;
+        if self.states >= UNKNOWN as u64 {
+            return Err(Shortage::Memory);
+        }
+        self.take_keys(block, entry);
+        self.add(block, fresh, first as u32, settled)
+    }
+
+    /// The same, and puts the numbers of all successors into `targets`, or [`UNKNOWN`] where they are told later.
     pub fn look_up(
         &mut self,
         block: Block,
@@ -122,18 +132,13 @@ impl Numbers {
         targets: &mut Vec<u32>,
     ) -> Result<(), Shortage> {
         let first = self.states;
-        self.states += fresh.len() as u64;
+        self.number(block, entry, fresh, settled)?;
         targets.clear();
         targets.resize(block.len(), UNKNOWN);
-        if self.states >= UNKNOWN as u64 {
-            return Err(Shortage::Memory);
-        }
         if !self.all_later {
             fresh.iter().zip(first as u32..).for_each(|(&position, number)| targets[position as usize] = number);
         }
-        self.take_keys(block, entry);
-        self.add(fresh, first as u32, settled)?;
-        self.ask(block.skip, targets)
+        self.ask(block, targets)
     }
 
     /// All keys are others now: those of the first states, or of the next ones, in order.
@@ -151,30 +156,29 @@ impl Numbers {
         Ok(())
     }
 
-    /// Puts the keys of a block in the order of its successors.
+    /// Puts the keys of a block in the order of its successors, and hashes them.
     fn take_keys(&mut self, block: Block, entry: &Entry) {
-        let Numbers { words, plain, keys, hashes, .. } = self;
-        let (words, count) = (*words, block.len());
+        let Numbers { words, keys, hashes, .. } = self;
         keys.clear();
-        if *plain {
-            keys.extend_from_slice(&block.states[..count * words]);
-        } else {
-            keys.resize(count * words, 0);
+        if !self.plain {
+            keys.resize(block.len() * *words, 0);
             let (run, positions) = entry.keys();
             for (index, &position) in positions.iter().enumerate() {
                 let key = key_words(run.high[index], run.low.get(index).copied().unwrap_or(0));
-                keys[position as usize * words..][..words].copy_from_slice(&key[..words]);
+                keys[position as usize * *words..][..*words].copy_from_slice(&key[..*words]);
             }
         }
+        let keys = if self.plain { block.states } else { keys };
         hashes.clear();
-        hashes.extend(keys.chunks_exact(words).map(hash::words));
+        hashes.extend(keys.chunks_exact(*words).take(block.len()).map(hash::words));
         if let Table::Open(table) | Table::Full(table) = &self.table {
             hashes.iter().for_each(|&hash| table.prefetch(hash));
         }
     }
 
-    fn add(&mut self, fresh: &[u32], first: u32, settled: bool) -> Result<(), Shortage> {
+    fn add(&mut self, block: Block, fresh: &[u32], first: u32, settled: bool) -> Result<(), Shortage> {
         let Numbers { words, keys, hashes, table, aside, .. } = self;
+        let keys = if self.plain { block.states } else { keys };
         let key = |position: u32| &keys[position as usize * *words..][..*words];
         if let Table::Open(open) = table {
             if open.reserve(fresh.len()).is_ok() {
@@ -195,9 +199,10 @@ impl Numbers {
         Ok(())
     }
 
-    fn ask(&mut self, skip: &[u32], targets: &mut [u32]) -> Result<(), Shortage> {
+    fn ask(&mut self, block: Block, targets: &mut [u32]) -> Result<(), Shortage> {
         let Numbers { words, keys, hashes, table, aside, .. } = self;
-        let mut skip = skip.iter().copied().peekable();
+        let keys = if self.plain { block.states } else { keys };
+        let mut skip = block.skip.iter().copied().peekable();
         for (position, target) in targets.iter_mut().enumerate() {
             if skip.next_if_eq(&(position as u32)).is_some() || *target != UNKNOWN {
                 continue;

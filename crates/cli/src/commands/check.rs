@@ -6,10 +6,10 @@ use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
 use crate::health::Health;
-use crate::hunt::Hunt;
+use crate::hunt::{Hunt, guide};
 use crate::loading::Loading;
 use crate::masked::Masked;
-use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SwitchName, SymmetryName};
+use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
@@ -26,11 +26,11 @@ use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::Model;
-use plimsoll_model::symmetry::Precision;
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
 use plimsoll_store::{Budget, Codec};
 use std::cell::RefCell;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What a search may be given that needs more, whatever else runs just now.
@@ -102,6 +102,10 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
         (
             options.search.seed.is_some() && !plan.strategy_parts.hunt.is_some_and(Hunt::is_shared),
             "--seed does nothing where nothing is drawn",
+        ),
+        (
+            options.look_for.cost.is_some() && plan.guide.is_none(),
+            "--cost is for guided searches: --strategy best, astar, ida or beam",
         ),
         (!options.budget.spill_dir.is_empty() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
@@ -178,7 +182,7 @@ enum Attempt {
 impl Run<'_> {
     fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Attempt, Failure> {
         let Run { options, start, .. } = self;
-        let Subject { language, content, symmetry, covers, .. } = subject;
+        let Subject { language, content, symmetry, covers, cost, .. } = subject;
         notes.clear();
         let listing = listing(options, &content)?;
         // A trail for SPIN, and lists of statements that fail or were never taken, tell every statement by itself.
@@ -190,7 +194,11 @@ impl Run<'_> {
         let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
         progress::end_stage(!options.output.quiet);
         loading::end();
-        let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+        let guide = hunted(options).map(|hunt| guide(hunt, executor.system(), cost.as_ref()));
+        let (guide, about_guide) = guide.unwrap_or_default();
+        let mut plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+        plan.guide = guide.map(Arc::new);
+        notes.extend(about_guide.map(String::from));
         notes.extend(exact_instead(&plan, executor.model()));
         self.checkpoint.map_or(Ok(()), |checkpoint| checkpoint.borrow_mut().attach(&executor, &plan))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
@@ -458,25 +466,13 @@ fn executor(
     symmetry: Option<&Symmetry>,
     notes: &mut Vec<String>,
 ) -> Executor {
-    let patience = interrupt::patience(options.budget.memory);
-    let executor = match options.search.executor {
-        ExecutorName::Interp => Executor::interpreted(content, patience),
-        ExecutorName::Jit => {
-            Executor::native(content, machine::memory_budget(options.budget.memory).bytes, patience, notes)
-        }
-    };
-    let precision = match options.model.symmetry {
-        SymmetryName::Off => return executor,
-        SymmetryName::Heuristic => Precision::Heuristic,
-        SymmetryName::Exact => Precision::Exact,
-    };
-    match symmetry {
-        Some(symmetry) => executor.by_symmetry(symmetry, precision, notes),
-        None => {
-            notes.push("the language of the model declares no symmetry".into());
-            executor
-        }
-    }
+    let asked = (&options.search, options.budget.memory, options.model.symmetry);
+    Executor::as_asked(asked, content, symmetry, notes)
+}
+
+/// What is hunted for, if that is the strategy.
+fn hunted(options: &CheckOptions) -> Option<Hunt> {
+    Hunt::parse(options.search.strategy.as_deref()?.trim())
 }
 
 fn wishes(options: &CheckOptions) -> Wishes {
@@ -494,6 +490,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
         seed: options.search.seed.unwrap_or(0),
         // What is expanded and then not entered, because the search ends, must not count as taken.
         workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
+        numbers: false,
     }
 }
 

@@ -1,175 +1,243 @@
 //! `plimsoll generate`: write the reachable graph of a model to a file.
 //!
-//! States are numbered in the order they are found. They are kept as they are, for the table of plain vectors
-//! gives each its number. When memory runs out, or somebody presses Ctrl-C, there is no file.
+//! The model is searched as by `check`, breadth first, with any strategy that visits every transition, and a [`Recorder`] looks on.
+//! If the search does not end there is no file.
 
+use crate::dispatch::{Searched, observed, spill};
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
-use crate::graph_file::GraphFile;
-use crate::options::{GenerateOptions, LookFor, Order, StoreName};
-use crate::output::{Output, is_standard, try_out};
+use crate::options::{GenerateOptions, LookFor, Order, SwitchName};
+use crate::output::{Output, is_standard, say, try_out};
 use crate::plan::{Facts, Plan, Wishes};
+use crate::progress::Progress;
+use crate::recorder::{Recorded, Recorder, Written};
+use crate::room::{self, Watched};
 use crate::size::show_count;
 use crate::subject::{self, Subject};
 use crate::view::View;
-use crate::{interrupt, loading, machine};
-use plimsoll_model::{Model, Step, Successors};
-use plimsoll_store::intern::Intern;
-use plimsoll_store::{Budget, Full, Queue, hash};
-use std::collections::HashMap;
+use crate::{interrupt, loading};
+use plimsoll_model::Model;
+use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Verdict, Why};
+use plimsoll_store::{Answers, Budget, Keeping, Numbers};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Everything is visited, whatever is wrong with it.
+const ASK: Ask = Ask { deadlocks: false, errors: false, properties: false, keep_going: true };
 
 /// Runs the command.
 pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
+    let start = Instant::now();
     try_out(&options.output)?;
     if is_standard(&options.output) {
         out.make_way();
     }
-    loading::within(options.memory);
-    let mut subject = subject::load(&options.model, &LookFor::default(), false)?;
+    if options.search.order.is_some_and(|order| order != Order::Bfs) {
+        return Err(Failure::usage("graphs are written breadth first: leave out --order"));
+    }
+    loading::within(options.budget.memory);
+    let deadline = options.budget.time.and_then(|time| start.checked_add(time));
+    if let Some(deadline) = deadline {
+        interrupt::stop_at(deadline, || say("the time is up while the model is loaded"));
+    }
+    let look_for = LookFor::default();
+    let subject = subject::load(&options.model, &look_for, false)?;
+    let mut subject = room::walk(subject, &look_for)?;
     loop {
-        let promela = subject.promela.take();
-        let Subject { content, .. } = subject;
-        let mut notes = Vec::new();
-        let content = content.prepared(subject::merges(&options.model, false));
-        let (memory, patience) = (machine::memory_budget(options.memory).bytes, interrupt::patience(options.memory));
-        let executor = Executor::native(content, memory, patience, &mut notes);
-        loading::end();
-        let (graph, file) = write(options, &executor)?;
-        let message = graph.wrong.as_ref().and_then(|(state, step)| executor.explain(state.as_deref(), *step));
-        let larger = promela.zip(message).map(|(promela, why)| subject::larger(&promela, &why, &LookFor::default()));
-        if let Some(larger) = larger.transpose()?.flatten() {
-            subject = larger;
-            continue;
+        match attempt(options, deadline, subject, out)? {
+            Attempt::Done(code) => return Ok(code),
+            Attempt::Larger(larger) => subject = *larger,
         }
-        let place = match graph.complete {
-            true => {
-                file.finish(0, graph.states, out)?;
-                Some(options.output.clone())
-            }
-            false if options.partial => Some(file.leave_partial()?),
-            false => None,
+        interrupt::load();
+        loading::within(options.budget.memory);
+    }
+}
+
+enum Attempt {
+    Done(u8),
+    /// A Promela model needs room for more processes.
+    Larger(Box<Subject>),
+}
+
+fn attempt(
+    options: &GenerateOptions,
+    deadline: Option<Instant>,
+    mut subject: Subject,
+    out: &mut Output,
+) -> Result<Attempt, Failure> {
+    let promela = subject.promela.take();
+    let Subject { content, symmetry, .. } = subject;
+    let content = content.prepared(subject::merges(&options.model, false));
+    let mut notes = Vec::new();
+    let asked = (&options.search, options.budget.memory, options.model.symmetry);
+    let executor = Executor::as_asked(asked, content, symmetry.as_ref(), &mut notes);
+    notes.iter().for_each(|note| say(note));
+    loading::end();
+    let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+    if plan.strategy_parts.hunt.is_some() || !plan.codec.is_injective() {
+        return Err(Failure::usage("a graph needs a strategy and a store that miss no state"));
+    }
+    let huge_pages = options.search.huge_pages == SwitchName::On;
+    let (budget, disk) = (Budget::with_huge_pages(plan.pool_bytes, huge_pages), Budget::new(plan.disk_bytes));
+    let numbers = match numbers(options, &plan, &executor, (&budget, &disk)) {
+        Ok(numbers) => numbers,
+        Err(why) => return Ok(Attempt::Done(given_up(&why, &Stats::default(), None, out))),
+    };
+    let labels = budget.grant("labels", plan.pool_bytes);
+    let mut recorder = Recorder::new(&options.output, View::new(&executor), options.hide.hidden(), numbers, labels)?;
+    let watched = promela.as_deref().and_then(|promela| Watched::new(executor.model(), &executor, promela));
+    let model = watched.as_ref().map_or(executor.model(), |watched| watched as &dyn Model);
+    let searched = {
+        let mut progress = Progress::new(true, budget.clone(), options.budget.time);
+        let mut watch = |stats: &Stats| progress.watch(stats);
+        let limits = Limits {
+            deadline,
+            states: options.budget.max_states,
+            depth: options.budget.max_depth,
+            redundancy_percent: plan.redundancy_percent,
         };
-        out.print(&graph.summary(place.as_deref()));
-        return Ok(if graph.complete { 0 } else { exit::UNKNOWN });
+        let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+        let mut control = Control { ask: ASK, limits, stop: interrupt::flag(), room, watch: &mut watch };
+        let budgets = (&budget, &disk);
+        let searched = interrupt::while_searching(|| observed(model, &plan, budgets, &mut control, &mut recorder));
+        progress.clear();
+        searched
+    };
+    let request = watched.as_ref().and_then(|watched| watched.request()).zip(promela.as_deref());
+    if let Some((request, promela)) = request
+        && let Some(larger) = subject::larger(promela, request, &LookFor::default())?
+    {
+        interrupt::go_on();
+        return Ok(Attempt::Larger(Box::new(larger)));
+    }
+    finish(options, &plan, (&budget, &disk), recorder.end()?, &searched, out).map(Attempt::Done)
+}
+
+fn wishes(options: &GenerateOptions) -> Wishes {
+    Wishes {
+        memory: options.budget.memory,
+        disk_bytes: options.budget.disk.unwrap_or(0),
+        spill_dirs: options.budget.spill_dir.clone(),
+        order: Some(Order::Bfs),
+        store: options.search.store,
+        strategy: options.search.strategy.clone(),
+        cache: options.search.cache.clone(),
+        cache_size: options.search.cache_size,
+        redundancy_percent: options.search.redundancy_limit,
+        workers: options.search.workers.map(|workers| workers as usize),
+        numbers: true,
+        ..Wishes::default()
     }
 }
 
-/// What was written.
-#[derive(Default)]
-struct Written {
-    states: u64,
-    edges: u64,
-    faults: u64,
-    /// The first step that went wrong: the state it was taken in, none for a start.
-    wrong: Option<(Option<Vec<u32>>, Step)>,
-    complete: bool,
-}
-
-impl Written {
-    fn summary(&self, place: Option<&Path>) -> String {
-        let (states, edges) = (show_count(self.states), show_count(self.edges));
-        let place = place.map_or("nothing was written".into(), |place| place.display().to_string());
-        let mut text = format!("{place}: {states} states, {edges} transitions\n");
-        if self.faults > 0 {
-            text += &format!("{} steps go wrong and lead to no state\n", show_count(self.faults));
-        }
-        if !self.complete {
-            text +=
-                "incomplete: the memory is used up, or the search was interrupted (--partial keeps what was found)\n";
-        }
-        text
-    }
-}
-
-fn write(options: &GenerateOptions, executor: &Executor) -> Result<(Written, GraphFile), Failure> {
-    let model = executor.model();
-    let (store, order) = (StoreName::Plain, Some(Order::Bfs));
-    let wishes = Wishes { memory: options.memory, store, order, workers: Some(1), ..Wishes::default() };
-    let plan = Plan::resolve(&wishes, &Facts::now(model))?;
-    let budget = Budget::new(plan.pool_bytes);
-    let mut file = GraphFile::create(&options.output)?;
-    let mut written = Written::default();
-    let explored = interrupt::while_searching(|| explore(model, executor, &budget, &mut file, &mut written));
-    match explored {
-        Ok(()) => written.complete = true,
-        Err(Stop::Budget) => {}
-        Err(Stop::SeveralStarts(count)) => {
-            return Err(Failure::usage(format!("the model has {count} initial states; a graph file has one")));
-        }
-        Err(Stop::File(failure)) => return Err(failure),
-    }
-    Ok((written, file))
-}
-
-enum Stop {
-    Budget,
-    SeveralStarts(usize),
-    File(Failure),
-}
-
-fn explore(
-    model: &dyn Model,
+/// What tells the numbers of states. A store that forgets remembers no more because of it.
+fn numbers(
+    options: &GenerateOptions,
+    plan: &Plan,
     executor: &Executor,
-    budget: &Budget,
-    file: &mut GraphFile,
-    written: &mut Written,
-) -> Result<(), Stop> {
-    let view = View::new(executor);
-    let full = |Full| Stop::Budget;
-    let mut table = Intern::new(model.width(), budget.grant("states", u64::MAX)).map_err(full)?;
-    let mut queue = Queue::new(model.width(), budget.grant("frontier", u64::MAX), None);
-    let (mut out, mut parents) = (Successors::new(model.width()), Vec::new());
-    model.initial(&mut out);
-    let starts: Vec<(&[u32], Step)> = out.iter().filter(|(_, step)| !step.is_fault()).collect();
-    let [(start, _)] = starts[..] else { return Err(Stop::SeveralStarts(starts.len())) };
-    table.intern(start, hash::words(start)).map_err(full)?;
-    push(&mut queue, start)?;
-    written.states = 1;
-    let (mut expanded, mut edges, mut labels, mut numbers) = (0, Vec::new(), Vec::new(), HashMap::new());
-    while !queue.is_empty() {
-        let ready = queue.ready(64).map_err(|_| Stop::Budget)?;
-        queue.read(0, ready, &mut parents);
-        queue.advance(ready);
-        if interrupt::flag().load(Ordering::Relaxed) {
-            return Err(Stop::Budget);
-        }
-        for state in parents.chunks_exact(model.width()) {
-            out.clear();
-            model.successors(state, &mut out);
-            if out.gave_up().is_some() {
-                return Err(Stop::Budget);
-            }
-            table.reserve(out.len()).map_err(full)?;
-            for (target, step) in out.iter() {
-                if step.is_fault() {
-                    written.faults += 1;
-                    written.wrong.get_or_insert_with(|| (Some(state.to_vec()), step));
-                    continue;
-                }
-                let (number, new) = table.intern(target, hash::words(target)).map_err(full)?;
-                if new {
-                    push(&mut queue, target)?;
-                    written.states += 1;
-                }
-                let label = *numbers.entry(step.instance()).or_insert_with(|| {
-                    labels.push(view.label(step));
-                    labels.len() as u32 - 1
-                });
-                edges.push((label, number.into()));
-            }
-            file.edges(expanded, &edges, &labels).map_err(Stop::File)?;
-            written.edges += edges.len() as u64;
-            edges.clear();
-            expanded += 1;
-        }
-    }
-    Ok(())
+    (budget, disk): (&Budget, &Budget),
+) -> Result<Numbers, Why> {
+    let keeping = match (plan.strategy_parts.row.holds_all(), options.exact) {
+        (true, _) => Keeping::Table,
+        (false, false) => Keeping::Aside,
+        (false, true) => Keeping::AsideAll,
+    };
+    let spills = ["numbers", "questions"].map(|name| spill(name, plan, disk));
+    let [Ok(states), Ok(questions)] = spills else {
+        return Err(Why::Disk("no temporary file can be had".into()));
+    };
+    let grant = budget.grant("numbers", plan.numbers_bytes);
+    let spills = states.zip(questions).map(|(states, questions)| [states, questions]);
+    let used = executor.model().used_bits();
+    Numbers::new(plan.codec, &used, keeping, grant, spills).map_err(|_| Why::Memory)
 }
 
-fn push(queue: &mut Queue, state: &[u32]) -> Result<(), Stop> {
-    let place = queue.extend(1).map_err(|_| Stop::Budget)?;
-    queue.write(place, state);
-    Ok(())
+/// Makes a graph of what was recorded, if it is complete.
+fn finish(
+    options: &GenerateOptions,
+    plan: &Plan,
+    (budget, disk): (&Budget, &Budget),
+    recorded: Recorded,
+    searched: &Searched,
+    out: &mut Output,
+) -> Result<u8, Failure> {
+    let outcome = &searched.outcome;
+    if recorded.starts > 1 {
+        return Err(Failure::usage("the model has several initial states; a graph file has one"));
+    }
+    let (states, faults) = (recorded.states, recorded.faults);
+    if !outcome.complete || states == 0 {
+        let why = match &outcome.verdict {
+            Verdict::Unknown(why) => why.clone(),
+            Verdict::HoldsToDepth(_) => Why::Depth,
+            Verdict::HoldsUnless(_) => Why::Lossy,
+            Verdict::Holds | Verdict::Violated(_) if states == 0 => {
+                return Err(Failure::usage("the model has no initial state that does not go wrong"));
+            }
+            Verdict::Holds | Verdict::Violated(_) => Why::Interrupted,
+        };
+        interrupt::go_on();
+        let partial = if options.partial && states > 0 { Some(recorded.leave_partial()?) } else { None };
+        return Ok(given_up(&why, &outcome.stats, partial.as_deref(), out));
+    }
+    let forgets = !plan.strategy_parts.row.holds_all();
+    let written = if recorded.is_done() && !forgets {
+        recorded.keep()?
+    } else {
+        // The store is gone, and its memory free. What small pieces took may still be resident.
+        let small = searched.ledger.iter().filter(|entry| ["frontier", "step log"].contains(&entry.name.as_str()));
+        let kept: u64 = small.map(|entry| entry.peak_bytes).sum();
+        let grant = budget.grant("join", plan.pool_bytes.saturating_sub(kept));
+        let answers = |numbers: Numbers| -> Result<Answers, Why> {
+            Ok(numbers.answers(&grant, spill("answers", plan, disk)?, forgets)?)
+        };
+        let stop = || interrupt::flag().load(Ordering::Relaxed);
+        let written = interrupt::while_searching(|| recorded.write(answers, options.exact, stop, out))?;
+        match written {
+            Ok(written) => written,
+            Err(why) => return Ok(given_up(&why, &outcome.stats, None, out)),
+        }
+    };
+    out.print(&summary(&options.output, &written, faults, options.exact));
+    Ok(0)
+}
+
+fn summary(path: &Path, written: &Written, faults: u64, merged: bool) -> String {
+    let Written { states, transitions, repeated } = *written;
+    let mut text =
+        format!("{}: {} states, {} transitions\n", path.display(), show_count(states), show_count(transitions));
+    if repeated > 0 {
+        text += &match merged {
+            true => format!("{} states were found again and merged\n", show_count(repeated)),
+            false => {
+                let distinct = show_count(states - repeated);
+                let repeated = show_count(repeated);
+                format!("{repeated} of them are there more than once, {distinct} are different (--exact merges them)\n")
+            }
+        };
+    }
+    if faults > 0 {
+        text += &format!("{} steps go wrong and lead to no state\n", show_count(faults));
+    }
+    text
+}
+
+/// Says why there is no graph.
+fn given_up(why: &Why, stats: &Stats, partial: Option<&Path>, out: &mut Output) -> u8 {
+    let place = partial.map_or("nothing was written".into(), |path| path.display().to_string());
+    let (states, transitions) = (show_count(stats.states), show_count(stats.transitions));
+    let reason = match why {
+        Why::Memory => "the memory is used up (--memory; --disk for what can wait)".into(),
+        Why::Disk(message) => format!("disk: {message} (--disk)"),
+        Why::Time => "the time is up (--time)".into(),
+        Why::States => "the limit on states is reached (--max-states)".into(),
+        Why::Depth => "states beyond the limit were not visited (--max-depth)".into(),
+        Why::Redundancy => "states were visited too often (--redundancy-limit); a larger cache would help".into(),
+        Why::Lossy => "the strategy may miss states".into(),
+        Why::Interrupted => "interrupted".into(),
+    };
+    let hint = if partial.is_some() { "" } else { " (--partial keeps what was found)" };
+    out.print(&format!("{place}: {states} states, {transitions} transitions\nincomplete: {reason}{hint}\n"));
+    exit::UNKNOWN
 }

@@ -30,7 +30,7 @@ fn info(options: &LtsInfoOptions, out: &mut Output) -> Result<u8, Failure> {
     loading::within(options.memory);
     let mut reader = graph_file::open(&options.file)?;
     let (mut counts, mut has_edges) = (Vec::new(), Bits::default());
-    while let Some(edge) = reader.next().map_err(|error| unreadable(&options.file, error))? {
+    while let Some(edge) = reader.next_edge().map_err(|error| unreadable(&options.file, error))? {
         counts.resize(counts.len().max(reader.labels().len()), 0u64);
         counts[edge.label as usize] += 1;
         has_edges.set(edge.from);

@@ -1,6 +1,7 @@
 //! The options of each command.
 
 use super::choices::*;
+use super::graphs::HideOptions;
 use super::parts::*;
 use super::stores::StoreName;
 use crate::commands::sweep::Sizes;
@@ -69,15 +70,21 @@ pub struct ResumeOptions {
 pub struct GenerateOptions {
     #[command(flatten)]
     pub model: ModelOptions,
-    /// The file to write: FILE.dot for Graphviz, any other name for the AUT format, - for standard output
+    /// The file to write: FILE.lts for the compact format, FILE.dot for Graphviz, any other name for AUT, - for standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
     /// If the search does not end, leave what was found as FILE.partial, which `check` refuses
     #[arg(long)]
     pub partial: bool,
-    /// Memory for the whole process
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    /// With a strategy that forgets: merge states that were found several times, so that the graph is that of the full search
+    #[arg(long)]
+    pub exact: bool,
+    #[command(flatten)]
+    pub hide: HideOptions,
+    #[command(flatten)]
+    pub budget: BudgetOptions,
+    #[command(flatten)]
+    pub search: SearchOptions,
 }
 
 #[derive(Debug, Args)]

@@ -78,7 +78,7 @@ impl<R: BufRead> LtsReader<R> {
     }
 
     /// The next edge; none at the end of a file that is whole.
-    pub fn next(&mut self) -> Result<Option<Edge>, ReadError> {
+    pub fn next_edge(&mut self) -> Result<Option<Edge>, ReadError> {
         while self.left == 0 {
             if self.next_record()?.is_none() {
                 return Ok(None);

@@ -46,7 +46,7 @@ fn written(records: &[(u64, Vec<(u32, u64)>)], initial: u64, states: u64) -> Vec
 fn all_edges(bytes: &[u8]) -> Result<(Vec<Edge>, crate::Ends), ReadError> {
     let mut reader = EdgeReader::new(bytes)?;
     let mut edges = Vec::new();
-    while let Some(edge) = reader.next()? {
+    while let Some(edge) = reader.next_edge()? {
         edges.push(edge);
     }
     Ok((edges, reader.ends()))
@@ -165,7 +165,7 @@ fn open_targets_are_for_those_who_ask() {
     let bytes = writer.finish(0, 3).unwrap();
     assert!(all_edges(&bytes).unwrap_err().to_string().contains("incomplete"));
     let mut reader = LtsReader::with_open(&bytes[..]).unwrap();
-    let targets: Vec<u64> = std::iter::from_fn(|| reader.next().unwrap().map(|edge| edge.to)).collect();
+    let targets: Vec<u64> = std::iter::from_fn(|| reader.next_edge().unwrap().map(|edge| edge.to)).collect();
     assert_eq!(targets, [1, OPEN, 2]);
 }
 

@@ -43,7 +43,8 @@ impl Numbers {
     /// Joins states and questions within `grant`; answers may wait on disk. `forgets` says whether states may have been found
     /// several times.
     pub fn answers(self, grant: &Grant, disk: Option<Spill>, forgets: bool) -> Result<Answers, Shortage> {
-        let Numbers { words, aside, states, .. } = self;
+        let Numbers { words, aside, states, table, .. } = self;
+        drop(table);
         let memory = |Full| Shortage::Memory;
         let most = grant.left_bytes() / RANGES_SHARE;
         let asked = aside.as_ref().map_or(0, |aside| aside.asked);
@@ -79,7 +80,7 @@ impl Numbers {
 
 impl Answers {
     /// The number that the next question asks for: the first that the state got.
-    pub fn next(&mut self) -> Result<u32, Shortage> {
+    pub fn next_number(&mut self) -> Result<u32, Shortage> {
         let at = (self.next % self.range) as usize;
         if at == 0 {
             self.load((self.next / self.range) as usize)?;
