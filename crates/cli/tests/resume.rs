@@ -369,3 +369,20 @@ fn checkpoints_count_against_the_disk_that_is_given() {
     let row = rows.iter().find(|row| row["name"] == "checkpoint" && row["medium"] == "disk").unwrap();
     assert_eq!(row["used"], enough["checkpoint"]["bytes"]);
 }
+
+#[test]
+fn a_search_on_disk_goes_on_on_disk_and_in_memory() {
+    let large = model("dve/sliding_window_large.dve");
+    for more in [["--memory", "26M"], ["--memory", "300M"]] {
+        let (_folder, place) = place();
+        let first =
+            ["check", &large, "--checkpoint", &place, "--memory", "24M", "--disk", "1G", "--max-states", "2500000"];
+        let cut = json(&first);
+        assert!(cut["layers"]["flushes"].as_u64().unwrap() > 0, "{}", cut["layers"]);
+        assert!(cut["checkpoint"]["states"].as_u64().unwrap() >= 2_500_000, "{}", cut["notes"]);
+        let whole = json(&[&["resume", &place, "--max-states", "9999999"][..], &more[..]].concat());
+        let counts = ["states", "transitions", "levels"].map(|name| whole[name].as_u64().unwrap());
+        assert_eq!((&whole["verdict"], counts), (&Value::from("holds"), [3_833_172, 15_753_696, 226]), "{more:?}");
+        assert!(whole["peak_rss"].as_u64().unwrap() <= whole["memory_budget"].as_u64().unwrap());
+    }
+}
