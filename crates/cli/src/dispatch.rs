@@ -1,19 +1,26 @@
 //! From choices made at run time to one of the generic searches: one `match` per axis.
 
+use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
 use crate::hunt;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{
+    Control, Keeper, Keeping, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
+};
 use plimsoll_store::budget::Entry;
-use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
+use plimsoll_store::disk::SLOT;
+use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
+use plimsoll_store::{Budget, Chain, Codec, Full, Grant, Queue, Spill, Stack, StepLog};
 use std::io;
 
 /// What a search leaves behind.
 #[derive(Debug)]
 pub struct Searched {
     pub outcome: Outcome,
+    /// What was done on disk, if memory was full.
+    pub layers: Option<LayersReport>,
     /// Memory by structure, as it was when the search ended.
     pub ledger: Vec<Entry>,
     /// Disk by structure.
@@ -21,30 +28,42 @@ pub struct Searched {
 }
 
 /// Searches with the executor that there is.
-pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+pub fn search_with(
+    executor: &Executor,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+    checkpoint: Option<&mut Checkpoint>,
+) -> Searched {
     match executor {
-        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control),
-        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control),
-        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control),
-        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control),
-        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control),
+        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control, checkpoint),
+        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control, checkpoint),
+        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control, checkpoint),
+        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control, checkpoint),
+        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control, checkpoint),
     }
 }
 
-/// Searches `model` within `plan`; `budget` is its pool.
-pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+/// Searches `model` within `plan`; `budget` is its pool. Breadth first, it may go on from a checkpoint, and keeps others.
+pub fn search<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+    checkpoint: Option<&mut Checkpoint>,
+) -> Searched {
     let disk = Budget::new(plan.disk_bytes);
     if let Some(hunt) = plan.strategy_parts.hunt {
         let outcome = hunt::search(model, hunt, plan, budget, control);
-        return Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() };
+        return Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() };
     }
     let searched = match plan.search {
-        Order::Bfs => breadth_first(model, plan, budget, &disk, control),
+        Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
     };
     searched.unwrap_or_else(|why| {
         let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
-        Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() }
+        Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() }
     })
 }
 
@@ -54,14 +73,28 @@ fn breadth_first<M: Model + ?Sized>(
     budget: &Budget,
     disk: &Budget,
     control: &mut Control,
+    mut checkpoint: Option<&mut Checkpoint>,
 ) -> Result<Searched, Why> {
-    let mut store = store(model, plan, budget)?;
+    let grant = budget.grant("store", plan.store_bytes);
+    let mut store = store(model, plan, &grant)?;
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, plan.crew, control);
-    Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    if let Some(layers) = layers(model, plan, budget, disk, &grant)? {
+        store = store.above(layers);
+    }
+    let mut keeping = Keeping::default();
+    if let Some(checkpoint) = checkpoint.take() {
+        if !plan.spill_dirs.is_empty() {
+            checkpoint.charge(disk, plan.disk_bytes);
+        }
+        keeping.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
+        keeping.keeper = Some(checkpoint as &mut dyn Keeper);
+    }
+    let outcome = bfs_kept(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
+    let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
+    Ok(Searched { outcome, layers, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
 fn depth_first<M: Model + ?Sized>(
@@ -71,7 +104,7 @@ fn depth_first<M: Model + ?Sized>(
     disk: &Budget,
     control: &mut Control,
 ) -> Result<Searched, Why> {
-    let mut store = store(model, plan, budget)?;
+    let mut store = store(model, plan, &budget.grant("store", plan.store_bytes))?;
     let words = match plan.strategy_parts.sleep {
         Some(_) => Sleep::item_words(model.width()),
         None => item_words(model.width(), &store),
@@ -88,23 +121,46 @@ fn depth_first<M: Model + ?Sized>(
         }
         None => dfs(model, &mut store, &mut stack, control),
     };
-    Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    Ok(Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
 /// Room on disk for a structure, if any is allowed.
 fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
-    let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
-    plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
+    if plan.spill_dirs.is_empty() {
+        return Ok(None);
+    }
+    slots(name, SLOT, plan, disk).map(Some)
 }
 
-fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
-    let grant = budget.grant("store", plan.store_bytes);
+/// Slots of so many bytes in all folders.
+fn slots(name: &str, bytes: usize, plan: &Plan, disk: &Budget) -> Result<Spill, Why> {
+    let grant = disk.grant(name, plan.disk_bytes);
+    Spill::in_folders(&plan.spill_dirs, bytes, grant).map_err(|error: io::Error| Why::Disk(error.to_string()))
+}
+
+/// What the store needs to go on on disk, if it may; `grant` is that of the store.
+fn layers<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    budget: &Budget,
+    disk: &Budget,
+    grant: &Grant,
+) -> Result<Option<Layers>, Why> {
+    let Some(keep) = plan.keep else { return Ok(None) };
+    let used_bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+    let wide = plan.codec == Codec::Packed && used_bits > u64::BITS;
+    let spills = [slots("candidates", SLOT, plan, disk)?, slots("their keys", SLOT, plan, disk)?];
+    let candidates = Candidates::new(model.width(), wide, &budget.grant("candidates", plan.candidates_bytes), spills);
+    Ok(Some(Layers::new(keep, candidates, slots("runs", BLOCK_BYTES, plan, disk)?, grant)))
+}
+
+fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Chain, Why> {
     let row = &plan.strategy_parts.row;
-    let store = if row.holds_all() {
-        Chain::new(plan.codec, &model.used_bits(), 0, &grant)
+    let store = if !row.is_cache() {
+        Chain::new(plan.codec, &model.used_bits(), 0, grant)
     } else {
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
-        Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, &grant)
+        Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, grant)
     };
     store.map_err(|Full| Why::Memory)
 }

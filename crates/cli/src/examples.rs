@@ -18,9 +18,17 @@ Examples:
   plimsoll check model.dve --find 'P0.critical && P1.critical'
   plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
   plimsoll check model.dve --memory 1G --disk 20G --time 1h
-  plimsoll check model.dve --json --keep-going --no-deadlock
+  plimsoll check model.dve --time 8h --checkpoint tonight; plimsoll resume tonight
   plimsoll check model.dve --find 'P0.critical && P1.critical' --strategy best
-  plimsoll check model.dve --strategy swarm --time 10m --workers 4";
+  plimsoll check model.dve --strategy swarm --time 10m --workers 4
+  plimsoll check model.dve --json --keep-going --no-deadlock";
+
+pub const RESUME_EXAMPLES: &str = "\
+Examples:
+  plimsoll check model.dve --checkpoint run --time 8h   ends with `unknown: time`, and leaves a checkpoint
+  plimsoll resume run                                   goes on, to the end
+  plimsoll resume run --memory 8G --workers 8           with more of something
+The model, what is looked for, how states are held, and the budget but for --time are as before unless they are given.";
 
 pub const GENERATE_EXAMPLES: &str = "\
 Examples:

@@ -50,6 +50,7 @@
 
 mod apart;
 mod chart;
+mod checkpoint;
 mod child;
 mod commands;
 mod cover;
@@ -99,10 +100,10 @@ use std::sync::atomic::AtomicBool;
 pub struct Settings {
     /// For the whole process; by default three quarters of the available memory.
     pub memory_bytes: Option<u64>,
-    /// For states that wait and for the step log; none by default.
+    /// For states that wait, for the step log, and for visited states when memory is full; none by default.
     pub disk_bytes: u64,
-    /// Where temporary files go.
-    pub spill_dir: Option<PathBuf>,
+    /// Where temporary files go; by default the system's folder for them.
+    pub spill_dirs: Vec<PathBuf>,
     pub order: Order,
     pub store: Store,
     pub ask: Ask,
@@ -116,7 +117,7 @@ impl Default for Settings {
         Settings {
             memory_bytes: None,
             disk_bytes: 0,
-            spill_dir: None,
+            spill_dirs: Vec::new(),
             order: Order::default(),
             store: Store::default(),
             ask: Ask::EVERYTHING,
@@ -133,7 +134,7 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
     let wishes = Wishes {
         memory: settings.memory_bytes.map(Size::Bytes),
         disk_bytes: settings.disk_bytes,
-        spill_dir: settings.spill_dir.clone(),
+        spill_dirs: settings.spill_dirs.clone(),
         order: Some(settings.order),
         store: settings.store,
         workers: settings.workers,
@@ -145,5 +146,5 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
     let budget = plimsoll_store::Budget::new(plan.pool_bytes);
     let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
     let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, room, watch: &mut watch };
-    Ok(dispatch::search(model, &plan, &budget, &mut control).outcome)
+    Ok(dispatch::search(model, &plan, &budget, &mut control, None).outcome)
 }

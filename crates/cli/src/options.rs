@@ -30,6 +30,9 @@ pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = "`plimsoll check --help` shows all options and examples.", after_long_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
+    /// Go on with a search from its checkpoint, perhaps with another budget
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(Box<ResumeOptions>),
     /// Write the reachable graph of a model to a file
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(Box<GenerateOptions>),
@@ -126,6 +129,12 @@ mod tests {
             "check",
             "check m n",
             "check m --unknown",
+            "check m --checkpoint-every 1m",
+            "check m --keep-checkpoint",
+            "check m --checkpoint d --checkpoint-every soon",
+            "resume",
+            "resume d m",
+            "resume d --store plain",
             "compare f --jobs 0",
             "sweep m",
             "sweep m --out o --sizes 0",

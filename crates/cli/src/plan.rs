@@ -14,7 +14,8 @@ use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec, Recent, Room};
+use plimsoll_store::runs::{Keep, ORIGIN_WORDS};
+use plimsoll_store::{Budget, Chain, Codec, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -34,6 +35,8 @@ const WORKER_BYTES: u64 = 256 << 10;
 const WORKERS_SHARE: u64 = 16;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
+/// Buffers for writing a checkpoint and for reading one.
+const CHECKPOINT_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
 const FRONTIER_SHARE: u64 = 16;
 /// And this the stack's: its cold end can wait on disk.
@@ -42,6 +45,13 @@ const STACK_SHARE: u64 = 8;
 const STACK_SLOTS: u64 = 4;
 /// Chunks the frontier needs in memory when it spills: one read, one written, two in between.
 const FRONTIER_CHUNKS: u64 = 4;
+/// With disk, this share of the pool is for candidates, and a worker needs so much for blocks that it reads and writes.
+const CANDIDATES_SHARE: u64 = 32;
+const LAYERS_WORKER_BYTES: u64 = 384 << 10;
+/// Words of the longest keys.
+const KEY_WORDS: u64 = 4;
+/// And this part of the store is not charged: keys that are sorted while a table is written.
+const LEAVING_SHARE: u64 = 64;
 
 /// Part and whole: what a cache may take of the memory it shares with the stack or the frontier.
 const CACHE_SHARE: (u64, u64) = (3, 4);
@@ -55,7 +65,7 @@ const CACHE_ROUNDING_BYTES: u64 = 8 << 20;
 pub struct Wishes {
     pub memory: Option<Size>,
     pub disk_bytes: u64,
-    pub spill_dir: Option<PathBuf>,
+    pub spill_dirs: Vec<PathBuf>,
     pub order: Option<Order>,
     pub store: StoreName,
     pub strategy: Option<String>,
@@ -66,6 +76,8 @@ pub struct Wishes {
     pub seed: u64,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
+    /// Will a checkpoint be kept?
+    pub checkpoint: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -97,8 +109,10 @@ pub struct Plan {
     pub frontier_bytes: u64,
     pub log_bytes: u64,
     pub stack_bytes: u64,
+    /// States that may be on disk.
+    pub candidates_bytes: u64,
     pub disk_bytes: u64,
-    pub spill_dir: Option<PathBuf>,
+    pub spill_dirs: Vec<PathBuf>,
     pub order: String,
     pub store: String,
     pub strategy: String,
@@ -123,6 +137,9 @@ pub struct Plan {
     pub codec: Codec,
     #[serde(skip)]
     pub search: Order,
+    /// Where the search may go on on disk: how long levels stay there.
+    #[serde(skip)]
+    pub keep: Option<Keep>,
 }
 
 /// Why there is no plan.
@@ -185,9 +202,7 @@ impl Facts {
 
     /// Bytes for the successors that are on their way and for all workers.
     fn buffer_bytes(&self, crew: &Crew) -> u64 {
-        let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
-        let successors = if crew.workers == 1 { self.block(crew) } else { self.block(crew).max(shared) };
-        let buffers = successors.saturating_mul(self.successor_bytes());
+        let buffers = self.successors_at_once(crew).saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
         let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len()) as u64);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
@@ -218,9 +233,23 @@ impl Facts {
         frame.saturating_mul(2).saturating_add(STACK_SLOTS * SLOT as u64)
     }
 
-    /// Bytes of a frontier chunk.
-    fn chunk_bytes(&self) -> u64 {
-        (SLOT as u64).max(self.width() * 4)
+    /// Bytes without which states of so many words cannot wait partly on disk: what comes at once must be in memory.
+    fn least_waiting(&self, words: u64, crew: &Crew) -> u64 {
+        let chunk = (SLOT as u64).max(words * 4);
+        let at_once = self.successors_at_once(crew).saturating_mul(words * 4).div_ceil(chunk);
+        at_once.saturating_add(FRONTIER_CHUNKS).saturating_mul(chunk)
+    }
+
+    /// The same for candidates: states and keys.
+    fn least_candidates(&self, crew: &Crew) -> u64 {
+        let words = [self.width() + ORIGIN_WORDS as u64, KEY_WORDS];
+        words.into_iter().fold(0, |sum: u64, words| sum.saturating_add(self.least_waiting(words, crew)))
+    }
+
+    /// Successors that are on their way at once.
+    fn successors_at_once(&self, crew: &Crew) -> u64 {
+        let shared = crew.blocks() as u64 * crew.shared_block_successors[1] as u64;
+        if crew.workers == 1 { self.block(crew) } else { self.block(crew).max(shared) }
     }
 }
 
@@ -230,25 +259,27 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
+        let codec = choose_codec(wishes.store, &strategy.row, wishes.disk_bytes > 0, facts)?;
+        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
         let order = strategy.order;
         if strategy.hunt.is_some() && !codec.is_injective() {
             let (name, store) = (strategy.name(), wishes.store);
             return Err(PlanError::Strategy(format!("--strategy {name} does not go with --store {store}")));
         }
-        let fixed = facts
-            .resident_bytes
-            .saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0)))
-            .saturating_add(HEADROOM_BYTES);
-        let least_pool = least_pool(codec, order, facts);
-        let least = fixed.saturating_add(least_pool);
+        let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
+        let fixed =
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
+        let for_layers = |workers: usize| keep.map_or(0, |_| LAYERS_WORKER_BYTES * workers as u64);
+        let least_pool = least_pool(codec, order, facts)
+            .saturating_add(keep.map_or(0, |_| facts.least_candidates(&facts.crew_of(1, 0))));
+        let least = fixed.saturating_add(least_pool).saturating_add(for_layers(1));
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
         let crew = facts.crew(wishes, &strategy, memory);
-        let buffers = facts.buffer_bytes(&crew);
-        let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
+        let buffers = facts.buffer_bytes(&crew) + for_layers(crew.workers);
+        let overhead = headroom + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
         let mut plan = Plan {
             memory_bytes: memory,
@@ -261,8 +292,9 @@ impl Plan {
             frontier_bytes: 0,
             log_bytes: 0,
             stack_bytes: 0,
+            candidates_bytes: 0,
             disk_bytes: wishes.disk_bytes,
-            spill_dir: None,
+            spill_dirs: Vec::new(),
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
             store: codec.to_string(),
             strategy: strategy.name(),
@@ -275,6 +307,7 @@ impl Plan {
             crew,
             codec,
             search: order,
+            keep,
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
@@ -294,7 +327,7 @@ impl Plan {
             Order::Dfs | Order::DfsReverse => {
                 self.stack_bytes = (pool / STACK_SHARE).max(facts.least_stack());
                 self.store_bytes = pool - self.stack_bytes;
-                self.spill_dir = Some(wishes.spill_dir.clone().unwrap_or_else(std::env::temp_dir));
+                self.spill_dirs = wishes.folders();
             }
             Order::Bfs if wishes.disk_bytes == 0 => {
                 self.frontier_bytes = pool;
@@ -302,10 +335,15 @@ impl Plan {
             }
             // What spills must always have room to do so; hence the store cannot take all.
             Order::Bfs => {
-                self.frontier_bytes = (pool / FRONTIER_SHARE).max(FRONTIER_CHUNKS * facts.chunk_bytes());
+                self.frontier_bytes = (pool / FRONTIER_SHARE).max(facts.least_waiting(facts.width(), &self.crew));
                 self.log_bytes = 2 * SLOT as u64;
                 self.store_bytes = pool - self.frontier_bytes - self.log_bytes;
-                self.spill_dir = Some(wishes.spill_dir.clone().unwrap_or_else(std::env::temp_dir));
+                self.spill_dirs = wishes.folders();
+                if self.keep.is_some() {
+                    self.candidates_bytes = (pool / CANDIDATES_SHARE).max(facts.least_candidates(&self.crew));
+                    self.store_bytes -= self.candidates_bytes;
+                    self.store_bytes -= self.store_bytes / LEAVING_SHARE;
+                }
             }
         }
     }
@@ -318,8 +356,11 @@ impl Plan {
         if !self.codec.fills_grant() {
             return;
         }
-        let most =
-            if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
+        let most = if !self.spill_dirs.is_empty() {
+            self.store_bytes
+        } else {
+            self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0
+        };
         let mut bytes = self.memory_bytes / 2;
         while bytes > most {
             bytes /= 2;
@@ -333,14 +374,22 @@ impl Plan {
         if !strategy.ends() && strategy.hunt.is_none() {
             self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
         }
-        if strategy.row.holds_all() {
+        if !strategy.row.is_cache() {
             return Ok(());
         }
         // Without disk the stack or the frontier is in memory too.
-        let most =
-            if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
+        let most = if !self.spill_dirs.is_empty() {
+            self.store_bytes
+        } else {
+            self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0
+        };
         let pins = self.search != Order::Bfs;
         let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        if strategy.row.has_levels() {
+            // As many as fit, whatever the levels; what a level does not need others may use.
+            self.cache_states = (most / per_state).max(1);
+            return Ok(());
+        }
         let rooms = strategy.row.states(most / per_state, per_state);
         let states = rooms.iter().fold(0, |sum: u64, room| sum.saturating_add(*room));
         let bytes = states.saturating_mul(per_state);
@@ -359,21 +408,48 @@ impl Plan {
     }
 }
 
-fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, PlanError> {
+impl Wishes {
+    /// Where temporary files go.
+    fn folders(&self) -> Vec<PathBuf> {
+        if self.spill_dirs.is_empty() { vec![std::env::temp_dir()] } else { self.spill_dirs.clone() }
+    }
+}
+
+/// How long levels stay on disk, if they go there. Only exact keys can.
+fn keep_of(strategy: &Strategy, codec: Codec, disk_bytes: u64) -> Result<Option<Keep>, PlanError> {
+    let refused = |reason: &str| Err(PlanError::Strategy(format!("--strategy {} {reason}", strategy.name())));
+    let has_keys = matches!(codec, Codec::Packed | Codec::Tree);
+    match strategy.row.kept_levels() {
+        Some(_) if disk_bytes == 0 => refused("keeps levels on disk, so it needs --disk, for example --disk 20G"),
+        Some(_) if !has_keys => refused("writes keys to disk, so it needs --store packed, tree or auto"),
+        Some(keep) => Ok(Some(keep)),
+        None if disk_bytes == 0 || !has_keys || strategy.order != Order::Bfs => Ok(None),
+        None => Ok(Some(Keep::All).filter(|_| strategy.row.holds_all())),
+    }
+}
+
+fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Result<Codec, PlanError> {
+    let cached = row.is_cache();
     let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
     let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
     match wish.codec() {
         Some(codec) if cached && !codec.is_injective() => Err(PlanError::Strategy(format!(
             "--store {wish} may take a state for another, so it is for searches that forget none: leave out the cache"
         ))),
+        Some(Codec::Plain) if row.has_levels() => Err(PlanError::Strategy(format!(
+            "--store plain is not possible: `{row}` holds keys of up to {MOST_BITS} bits, so take packed, tree or auto"
+        ))),
         Some(Codec::Packed) if used_bits > MOST_BITS => {
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
         Some(codec) => Ok(codec),
+        // Nodes of forgotten states stay in the tree; they are few beside the states.
+        None if row.has_levels() && used_bits > MOST_BITS => Ok(Codec::Tree),
         // Nodes of forgotten states would stay in a tree.
         None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
         None if cached => Ok(Codec::Packed),
-        None if used_bits > FEW_BITS => Ok(Codec::Tree),
+        // And so would those of all states when the others leave memory for the disk.
+        None if used_bits > if has_disk { MOST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
 }
@@ -388,7 +464,7 @@ fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
         Err(_) => 1 << 30,
     };
     let others = match order {
-        Order::Bfs => FRONTIER_CHUNKS * facts.chunk_bytes() + 2 * SLOT as u64,
+        Order::Bfs => facts.least_waiting(facts.width(), &facts.crew_of(1, 0)).saturating_add(2 * SLOT as u64),
         Order::Dfs | Order::DfsReverse => facts.least_stack(),
     };
     store.saturating_add(others).saturating_add(LEAST_SPARE_BYTES)
@@ -414,8 +490,8 @@ mod tests {
                 let plan = plan(memory, disk, order).unwrap();
                 let fixed = plan.process_bytes + plan.buffer_bytes + plan.overhead_bytes;
                 assert_eq!(fixed + plan.pool_bytes, memory);
-                let spilling = plan.spill_dir.is_some();
-                let parts = plan.store_bytes + plan.frontier_bytes + plan.log_bytes;
+                let spilling = !plan.spill_dirs.is_empty();
+                let parts = plan.store_bytes + plan.frontier_bytes + plan.log_bytes + plan.candidates_bytes;
                 assert!(!spilling || parts <= plan.pool_bytes, "what spills has a share of its own");
                 let caps = [plan.store_bytes, plan.frontier_bytes, plan.log_bytes, plan.stack_bytes];
                 assert!(caps.iter().all(|&cap| cap <= plan.pool_bytes));

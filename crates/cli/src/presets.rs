@@ -27,7 +27,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 16] = [
+pub const PRESETS: [Preset; 22] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -36,6 +36,16 @@ pub const PRESETS: [Preset; 16] = [
     },
     Preset { name: "cache:KEEP,RULES", example: "cache:KEEP:50%,SC:50%", paper: "" },
     Preset { name: "cover:RULE", example: "cover:LRU", paper: "Evangelista, Kristensen 2010" },
+    Preset { name: "layers", example: "layers", paper: "Lamborn, Hansen 2008" },
+    Preset { name: "layers:L", example: "layers:8", paper: "Lamborn, Hansen 2008; Mateescu, Wijs 2009" },
+    Preset {
+        name: "snapshots:(PERIOD,RULE,N)",
+        example: "snapshots:(c2,LLNR,5)(2,LFU,10)",
+        paper: "Mateescu, Wijs 2009",
+    },
+    Preset { name: "frontier:N", example: "frontier:5", paper: "Korf 2005; Mateescu, Wijs 2009" },
+    Preset { name: "frontier-safety-net", example: "frontier-safety-net", paper: "Mateescu, Wijs 2009" },
+    Preset { name: "pebble:(PERIOD,RULE,N)", example: "pebble:(c2,LLNR,5)", paper: "Mateescu, Wijs 2009" },
     Preset { name: "sleep", example: "sleep", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep+cache:RULES", example: "sleep+cache:LFU", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep-1992", example: "sleep-1992", paper: "Godefroid, Holzmann, Pirottin 1992" },
@@ -50,7 +60,7 @@ pub const PRESETS: [Preset; 16] = [
     Preset { name: "beam:K", example: "beam:1000", paper: "Tripakis 2008" },
 ];
 
-/// Strategies that forget, one or more of each row: what `sweep` tries if nobody says otherwise.
+/// Strategies that forget as much as their room asks for, one or more of each row: what `sweep` tries if nobody says otherwise.
 pub const FORGETTING: [&str; 17] = [
     "cache:LRU",
     "cache:MRU",
@@ -69,6 +79,15 @@ pub const FORGETTING: [&str; 17] = [
     "sleep+cache:LRU",
     "sleep+cache:LFU",
     "sleep+cache:SC",
+];
+
+/// Strategies that hold levels. Their room is so many levels, so `sweep` gives them no sizes.
+pub const LEVELS: [&str; 5] = [
+    "snapshots:(c2,LLNR,5)(2,LFU,10)",
+    "snapshots:(c2,LLNR,5)(2,LFU,10)-BT",
+    "pebble:(c2,LLNR,5)",
+    "pebble:(c2,LLNR,5)-BT",
+    "frontier:5",
 ];
 
 /// What is remembered, in which order states are visited, and what need not be followed.
@@ -112,6 +131,9 @@ impl Strategy {
                 ));
             }
         };
+        if let (Some(_), Some(_)) = (size, row.kept_levels()) {
+            return Err(format!("--cache-size does not go with {row}, which makes use of all memory"));
+        }
         if let Some(size) = size {
             row = row.sized(size).map_err(|error| format!("{error}: leave out --cache-size"))?;
         }
@@ -119,6 +141,9 @@ impl Strategy {
         strategy.order = order.unwrap_or_else(|| strategy.usual_order());
         match strategy.allows(strategy.order) {
             true => Ok(strategy),
+            false if strategy.row.has_levels() => {
+                Err(format!("`{}` holds levels, which only a breadth-first search has: --order bfs", strategy.name()))
+            }
             false => Err("sleep sets need a depth-first search: --order dfs".into()),
         }
     }
@@ -134,12 +159,14 @@ impl Strategy {
 
     /// The order if nobody asks for one: what forgets ends depth first.
     fn usual_order(&self) -> Order {
-        if self.allows(Order::Bfs) && self.ends_in(Order::Bfs) { Order::Bfs } else { Order::Dfs }
+        let bfs = self.allows(Order::Bfs) && (self.ends_in(Order::Bfs) || !self.allows(Order::Dfs));
+        if bfs { Order::Bfs } else { Order::Dfs }
     }
 
     /// Can states be visited in this order?
     pub fn allows(&self, order: Order) -> bool {
-        self.hunt.is_none() && (order != Order::Bfs || self.sleep.is_none())
+        let levels = self.row.has_levels();
+        self.hunt.is_none() && if order == Order::Bfs { self.sleep.is_none() } else { !levels }
     }
 
     /// Does the search end on every finite model without a limit?
@@ -147,11 +174,15 @@ impl Strategy {
         self.hunt.map_or_else(|| self.ends_in(self.order), Hunt::ends)
     }
 
-    /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again.
+    /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again. Levels that
+    /// catch no long cycles end in theory, but nobody should wait for it.
     pub fn ends_in(&self, order: Order) -> bool {
+        if self.row.has_levels() {
+            return self.row.catches_cycles();
+        }
         let lasts = |replace: Replace| match replace {
             Replace::Nobody | Replace::Leaves(_) => true,
-            Replace::Any(_) => false,
+            Replace::Any(_) | Replace::Level(_) => false,
         };
         order != Order::Bfs || self.row.tiers().iter().all(|tier| lasts(tier.replace))
     }
@@ -168,22 +199,26 @@ impl Strategy {
     /// Same model, same options: same search? `RND` draws the same numbers each time.
     pub fn is_deterministic(&self) -> bool {
         self.row.tiers().iter().all(|tier| match tier.medium {
-            Medium::Ram => true,
+            Medium::Ram | Medium::Disk => true,
         })
     }
 
-    /// Is the memory for states bounded whatever the model? It is where somebody leaves.
+    /// Is the memory for states bounded whatever the model? It is where somebody leaves, but a level may be of any size.
     pub fn is_bounded(&self) -> bool {
-        self.hunt.map_or_else(|| self.row.forgets(), Hunt::is_bounded)
+        self.hunt.map_or_else(
+            || self.row.kept_levels().is_some() || self.row.forgets() && !self.row.has_levels(),
+            Hunt::is_bounded,
+        )
     }
 
     /// Does it make use of the memory it is given, and of no more? It does where somebody leaves only when it is full.
     pub fn is_aware(&self) -> bool {
         let waits = |replace: Replace| match replace {
-            Replace::Nobody => false,
+            Replace::Nobody | Replace::Level(_) => false,
             Replace::Any(_) | Replace::Leaves(_) => true,
         };
-        self.hunt.map_or_else(|| self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
+        let on_disk = self.row.kept_levels().is_some();
+        self.hunt.map_or_else(|| on_disk || self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
     }
 
     /// The name, complete.
@@ -207,11 +242,14 @@ impl Preset {
     }
 }
 
+/// How rows begin, of which [`Row`] knows best what is wrong with them.
+const ROWS: [&str; 6] = ["cache:", "cover:", "layers", "snapshots", "frontier", "pebble"];
+
 fn parse_row(text: &str, name: &str, sleep: Option<sleep::Rule>) -> Result<Row, String> {
     let row = text.parse::<Row>();
     match row {
-        Ok(row) if sleep.is_none() || !row.holds_ancestors() => Ok(row),
-        Err(error) if text.starts_with("cache:") || text.starts_with("cover:") => Err(error),
+        Ok(row) if sleep.is_none() || !row.holds_ancestors() && !row.has_levels() => Ok(row),
+        Err(error) if ROWS.iter().any(|name| text.starts_with(name)) => Err(error),
         _ => Err(unknown(name)),
     }
 }
@@ -267,6 +305,19 @@ mod tests {
     }
 
     #[test]
+    fn layers_are_searched_breadth_first_and_end() {
+        for name in ["layers", "layers:1", "layers:auto"] {
+            let layers = strategy(name);
+            assert!(layers.order == Order::Bfs && layers.ends() && layers.is_bounded() && layers.name() == name);
+            assert!(Strategy::parse(Some(name), None, None, Some(Order::Dfs)).unwrap_err().contains("--order bfs"));
+            assert!(Strategy::parse(Some(name), None, Some(Room::States(9)), None).is_err());
+        }
+        for name in ["layers:0", "layers:x", "sleep+layers"] {
+            assert!(parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
     fn chains_and_sizes_may_be_given_beside_a_name() {
         let parse = |name, chain, size: Option<&str>| {
             let size = size.map(|size| size.parse().unwrap());
@@ -309,6 +360,7 @@ mod tests {
         for name in FORGETTING {
             assert_eq!(strategy(name).name(), name);
         }
+        assert!(LEVELS.iter().all(|name| strategy(name).name() == *name));
         assert!(Rule::ALL.iter().all(|rule| FORGETTING.contains(&format!("cache:{rule}").as_str())));
     }
 
@@ -341,6 +393,18 @@ mod tests {
             assert!(error.contains("LRU"), "{name}: {error}");
         }
         assert!(Strategy::parse(Some("sleep"), None, None, Some(Order::Bfs)).is_err());
+    }
+
+    #[test]
+    fn levels_are_for_breadth_first_searches() {
+        let net = strategy("frontier-safety-net");
+        assert_eq!((net.order, net.ends(), net.is_bounded()), (Order::Bfs, true, false));
+        assert_eq!((strategy("frontier").order, strategy("frontier").ends()), (Order::Bfs, false));
+        let error = Strategy::parse(Some("pebble"), None, None, Some(Order::Dfs)).unwrap_err();
+        assert!(error.contains("--order bfs"), "{error}");
+        assert!(parse("sleep+pebble").is_err() && parse("snapshots:(c2,LLNR,5)").unwrap_err().contains("(2,LFU,10)"));
+        let sized = Strategy::parse(Some("pebble"), None, Some("600".parse().unwrap()), None);
+        assert!(sized.unwrap_err().contains("--cache-size"));
     }
 
     #[test]

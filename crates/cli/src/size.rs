@@ -2,6 +2,7 @@
 
 use plimsoll_store::budget::UNITS;
 pub use plimsoll_store::budget::parse_bytes;
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -22,6 +23,15 @@ impl FromStr for Size {
                 _ => Err("a share must be above 0% and at most 100%".into()),
             },
             None => parse_bytes(text).map(Size::Bytes),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Size::Bytes(bytes) => write!(out, "{bytes}"),
+            Size::Percent(percent) => write!(out, "{percent}%"),
         }
     }
 }

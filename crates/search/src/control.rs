@@ -2,6 +2,7 @@
 
 use crate::verdict::Why;
 use plimsoll_store::{Grant, Odds, Tiers};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -31,7 +32,7 @@ pub struct Limits {
 }
 
 /// Counts, exact at any time.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stats {
     pub states: u64,
     pub transitions: u64,
@@ -59,6 +60,7 @@ pub struct Stats {
     /// How many different states were visited: about, once some were forgotten.
     pub distinct: u64,
     /// If the store may take states for others: how many it is expected to have missed.
+    #[serde(skip)]
     pub odds: Option<Odds>,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::control::Stats;
 use plimsoll_model::GaveUp;
-use plimsoll_store::{Odds, Shortage, SpillError};
+use plimsoll_store::{Odds, Shortage, SpillError, Unloaded};
+use serde::{Deserialize, Serialize};
 
 /// The answer, and what was seen on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +34,7 @@ pub struct Violation {
     pub trace: Trace,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum What {
     /// The last state has no way on.
     Deadlock,
@@ -93,11 +94,22 @@ impl From<Shortage> for Why {
     }
 }
 
+impl From<Unloaded> for Why {
+    fn from(error: Unloaded) -> Why {
+        match error {
+            Unloaded::Memory => Why::Memory,
+            Unloaded::Disk(error) => error.into(),
+            Unloaded::Damaged(what) => Why::Disk(what),
+        }
+    }
+}
+
 impl From<SpillError> for Why {
     fn from(error: SpillError) -> Why {
         match error {
             SpillError::Full => Why::Disk("the disk budget is used up".into()),
             SpillError::Io(error) => Why::Disk(error.to_string()),
+            SpillError::Damaged => Why::Disk("what was read back is not what was written: a checksum is wrong".into()),
         }
     }
 }

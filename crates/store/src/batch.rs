@@ -6,8 +6,9 @@
 
 use crate::codec::Keys;
 use crate::packed::Run;
+use crate::tiers::Block;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 const MARKS: usize = u64::BITS as usize;
 
@@ -24,6 +25,10 @@ pub struct Batch {
     fresh_count: AtomicU32,
     /// A bit for each position of the block.
     marks: Vec<u64>,
+    /// What states that were held are in, where somebody asks for it; see [`crate::snapshots`].
+    lanes: Vec<AtomicU64>,
+    /// The same by position.
+    placed: Vec<u64>,
 }
 
 /// The shard of a key, of 2^`shard_bits`.
@@ -40,6 +45,33 @@ impl Batch {
         std::mem::swap(&mut self.high, &mut keys.high);
         std::mem::swap(&mut self.low, &mut keys.low);
         self.ask(len);
+    }
+
+    /// Makes room for what states are in, which is nothing at first.
+    pub(crate) fn make_lanes(&mut self, wanted: bool) {
+        self.lanes.clear();
+        if wanted {
+            self.lanes.resize_with(self.positions.len(), AtomicU64::default);
+        }
+    }
+
+    /// Adds those of the expanded states of `block` that have two different successors, all of which are in one thing.
+    pub(crate) fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+        self.placed.clear();
+        self.placed.resize(block.len(), 0);
+        for (&position, lanes) in self.positions.iter().zip(&mut self.lanes) {
+            self.placed[position as usize] = *lanes.get_mut();
+        }
+        for (parent, bounds) in (0..).zip(block.firsts.windows(2)) {
+            let successors = bounds[0] as usize..bounds[1] as usize;
+            let common = self.placed[successors.clone()].iter().fold(u64::MAX, |common, lanes| common & lanes);
+            if successors.len() > 1 && common != 0 {
+                let mut others = successors.clone().skip(1);
+                if others.any(|other| block.state(other) != block.state(successors.start)) {
+                    parents.push(parent);
+                }
+            }
+        }
     }
 
     /// Are the keys sorted by shard?
@@ -162,6 +194,33 @@ impl Batch {
         }
     }
 
+    /// Visits the keys of the fresh states, each with its number among them in the order of positions. Once those were
+    /// asked for.
+    pub(crate) fn fresh_keys(&self, mut visit: impl FnMut(usize, u64, u64)) {
+        let mut ranks = Vec::with_capacity(self.marks.len());
+        let mut rank = 0;
+        for marks in &self.marks {
+            ranks.push(rank);
+            rank += marks.count_ones() as usize;
+        }
+        let in_order = self.starts.len() <= 2;
+        let fresh = (0..self.len()).filter(|&at| self.fresh[at].load(Ordering::Relaxed) == 1);
+        for (count, at) in fresh.enumerate() {
+            let (word, bit) = (self.positions[at] as usize / MARKS, self.positions[at] as usize % MARKS);
+            let index = if in_order {
+                count
+            } else {
+                ranks[word] + (self.marks[word] & ((1 << bit) - 1)).count_ones() as usize
+            };
+            visit(index, self.high[at], self.low.get(at).copied().unwrap_or(0));
+        }
+    }
+
+    /// How many keys belong to a shard; all may, where they are not sorted.
+    pub(crate) fn count_in(&self, shard: usize) -> usize {
+        if self.is_sorted() { self.range(shard).len() } else { self.len() }
+    }
+
     pub(crate) fn range(&self, shard: usize) -> Range<usize> {
         self.starts[shard] as usize..self.starts[shard + 1] as usize
     }
@@ -183,6 +242,11 @@ impl Batch {
     /// The places for the answers of a shard; whoever fills them counts the fresh ones.
     pub(crate) fn answers(&self, range: Range<usize>) -> &[AtomicU8] {
         &self.fresh[range]
+    }
+
+    /// The places for what the states of a shard are in; none unless somebody asks for it.
+    pub(crate) fn lanes(&self, range: Range<usize>) -> &[AtomicU64] {
+        self.lanes.get(range).unwrap_or(&[])
     }
 
     /// How many of the states were said to be fresh.

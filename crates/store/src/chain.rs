@@ -5,7 +5,10 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
 use crate::row::Row;
+use crate::runs::Layers;
+use crate::stream::Unloaded;
 use crate::tiers::{Block, Entry, Tiers};
+use std::io::Read;
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
 /// enter different shards at once.
@@ -47,6 +50,11 @@ impl Chain {
         Ok(Chain { coder, tiers })
     }
 
+    /// The same with room on disk; see [`Tiers::above`].
+    pub fn above(self, layers: Layers) -> Chain {
+        Chain { tiers: self.tiers.above(layers), ..self }
+    }
+
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
     pub fn with_row(
         codec: Codec,
@@ -61,9 +69,20 @@ impl Chain {
         Ok(Chain { coder, tiers })
     }
 
+    /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
+    /// shards from then on. Says how many states there are, if that is known.
+    pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
+        self.coder.load(from, self.tiers.grant())?;
+        self.tiers.load(&self.coder, shard_bits, from)
+    }
+
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
     pub fn bytes_per_cached(codec: Codec, used: &[u32], row: &Row, pins: bool) -> usize {
-        let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
+        let coder = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it");
+        if row.has_levels() {
+            return Tiers::bytes_per_state_of_levels(&coder);
+        }
+        let form = coder.form(0);
         let caches = row.after_kept().filter(|_| codec == Codec::Packed && !pins);
         let caches = caches.as_ref().unwrap_or(row);
         match caches.alone().filter(|_| !pins) {

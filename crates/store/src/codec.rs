@@ -9,8 +9,10 @@ use crate::digest::{self, Digest, Held};
 use crate::hash;
 use crate::packing::Packing;
 use crate::recent::Recent;
+use crate::stream::{Unloaded, put_number, take_number};
 use crate::tree::{self, Shape, Tree, root};
 use std::fmt;
+use std::io::{self, Read, Write};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -104,6 +106,36 @@ impl Coder {
             }
             Codec::Tree => Coder::Tree(Tree::new(Shape::even(used.len()), grant)?),
         })
+    }
+
+    /// Writes what keys depend on, for states of one width.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, self.kind())?;
+        put_number(out, self.width() as u64)?;
+        match self {
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => Ok(()),
+            Coder::Tree(tree) => tree.save(out),
+        }
+    }
+
+    /// Reads what a coder of the same kind has written; its keys are those of the other from then on.
+    pub fn load(&mut self, from: &mut dyn Read, grant: &Grant) -> Result<(), Unloaded> {
+        if (take_number(from)?, take_number(from)?) != (self.kind(), self.width() as u64) {
+            return Err(Unloaded::damaged("states are of another kind"));
+        }
+        if let Coder::Tree(tree) = self {
+            *tree = Tree::load(tree.width(), from, grant)?;
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> u64 {
+        match self {
+            Coder::Plain { .. } => 0,
+            Coder::Packed(_) => 1,
+            Coder::Tree(_) => 2,
+            Coder::Digest(_) => 3,
+        }
     }
 
     /// Words per state.
@@ -201,6 +233,12 @@ impl Coder {
 }
 
 impl Keys {
+    /// All bits of each key.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = u128> {
+        let low = |index: usize| self.low.get(index).copied().unwrap_or(0);
+        self.high.iter().enumerate().map(move |(index, &high)| (high as u128) << 64 | low(index) as u128)
+    }
+
     pub fn clear(&mut self) {
         self.high.clear();
         self.low.clear();

@@ -2,6 +2,7 @@
 
 pub mod arena;
 pub mod batch;
+pub mod blocks;
 pub mod budget;
 pub mod cache;
 pub mod chain;
@@ -22,9 +23,12 @@ pub mod queue;
 mod recent;
 pub mod region;
 pub mod row;
+pub mod runs;
 mod sample;
 pub mod sharing;
+mod snapshots;
 pub mod stack;
+pub mod stream;
 pub mod tiers;
 pub mod tree;
 
@@ -33,12 +37,13 @@ pub use cache::{Answer, Health, Note, Place, Rule};
 pub use chain::{Buffers, Chain, Usage};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
-pub use log::{Piece, StepLog};
+pub use log::{LogMark, Piece, StepLog};
 pub use numbers::{Answers, Keeping, Numbers};
 pub use odds::Odds;
 pub use queue::Queue;
 pub use recent::Recent;
-pub use row::{Room, Row, Tier};
+pub use row::{LevelRule, Room, Row, Tier};
 pub use sharing::SharedCoder;
 pub use stack::Stack;
+pub use stream::Unloaded;
 pub use tiers::{Block, Entry, Needs, Tiers};

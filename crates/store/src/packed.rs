@@ -12,6 +12,7 @@ pub mod compact;
 use crate::arena::{Arena, LINE, Line, Pages};
 use crate::budget::Full;
 use compact::{Compact, Inserted, REST_BITS, TRIES, scan};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Homes are kept in 32 bits; growth is rounded up by a few lines.
@@ -25,6 +26,9 @@ const TAILS: [usize; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
 const WAITING_BLOCK: usize = 1024;
 /// By how much tables grow, while all of a store are at most so large: moving is dear, and so is memory.
 const GROWTH_PERCENT: [(usize, usize); 4] = [(1 << 20, 400), (4 << 20, 200), (256 << 20, 145), (usize::MAX, 130)];
+
+/// What it takes at least, where there is a choice.
+const LEAST_GROWTH_PERCENT: usize = 110;
 
 /// Does something with the length of a tail known to the compiler.
 macro_rules! by_tail {
@@ -41,6 +45,7 @@ macro_rules! by_tail {
         }
     };
 }
+pub(crate) use by_tail;
 
 /// Keys in a line.
 const fn slots(tail: usize) -> usize {
@@ -67,6 +72,7 @@ pub struct Packed {
     /// Leading bits that are the same in all keys.
     common_bits: u32,
     lines: Pages,
+    most_lines: usize,
     shape: Shape,
     /// Keys that fit before the next growth.
     room: usize,
@@ -81,17 +87,17 @@ pub struct Packed {
 
 /// Where keys lie.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    compact: Compact,
+pub(crate) struct Shape {
+    pub compact: Compact,
     common_bits: u32,
     /// Bits behind the common ones that home and entry tell.
     top_bits: u32,
     /// Bytes of a tail.
-    tail: usize,
+    pub tail: usize,
 }
 
 impl Shape {
-    fn new(key_bits: u32, common_bits: u32, lines: usize) -> Shape {
+    pub fn new(key_bits: u32, common_bits: u32, lines: usize) -> Shape {
         // Also if keys are shorter: then nothing has to move when they get longer.
         let top_bits = (lines.ilog2() + REST_BITS).min(u64::BITS - common_bits);
         let least = (key_bits - common_bits).saturating_sub(top_bits).div_ceil(8) as usize;
@@ -111,19 +117,19 @@ impl Shape {
 
     /// Home and rest of a key.
     #[inline(always)]
-    fn home(&self, high: u64) -> (usize, u32) {
+    pub fn home(&self, high: u64) -> (usize, u32) {
         self.compact.split(high << self.common_bits >> (64 - self.top_bits))
     }
 
     #[inline(always)]
-    fn tail<const TAIL: usize>(&self, key: u128) -> [u8; TAIL] {
+    pub fn tail<const TAIL: usize>(&self, key: u128) -> [u8; TAIL] {
         let bytes = (key << (self.common_bits + self.top_bits)).to_be_bytes();
         std::array::from_fn(|index| bytes[index])
     }
 
     /// The key of an entry with its tail but for the common bits, and whether it is at home in line `number`.
     #[inline(always)]
-    fn key<const TAIL: usize>(&self, number: usize, entry: u32, tail: &[u8; TAIL]) -> (u128, bool) {
+    pub fn key<const TAIL: usize>(&self, number: usize, entry: u32, tail: &[u8; TAIL]) -> (u128, bool) {
         let (top, home) = self.compact.value(number, entry);
         let mut bytes = [0; 16];
         bytes[..TAIL].copy_from_slice(tail);
@@ -133,7 +139,7 @@ impl Shape {
 }
 
 /// A key without the bits that all have in common.
-fn own(key: u128, common_bits: u32) -> u128 {
+pub(crate) fn own(key: u128, common_bits: u32) -> u128 {
     key << common_bits >> common_bits
 }
 
@@ -161,7 +167,8 @@ impl Packed {
         }
         let shape = Shape::new(key_bits, common_bits, lines.lines());
         let (room, aside, homes) = (shape.room(), Vec::new(), Vec::new());
-        Ok(Packed { key_bits, common_bits, lines, shape, room, len: 0, displaced: 0, aside, homes })
+        let most_lines = MOST_LINES;
+        Ok(Packed { key_bits, common_bits, lines, most_lines, shape, room, len: 0, displaced: 0, aside, homes })
     }
 
     pub fn len(&self) -> usize {
@@ -172,8 +179,34 @@ impl Packed {
         self.len == 0
     }
 
+    /// Bits of a key, and leading ones that are the same in all.
+    pub(crate) fn bits(&self) -> (u32, u32) {
+        (self.key_bits, self.common_bits)
+    }
+
+    /// Keys that wait outside while it is visited in order.
+    pub(crate) fn outside(&self) -> usize {
+        self.displaced + self.aside.len()
+    }
+
+    /// From now on it takes no more than about so many bytes.
+    pub(crate) fn limit(&mut self, bytes: usize) {
+        self.most_lines = (bytes / size_of::<Line>()).min(MOST_LINES);
+    }
+
     /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
     pub fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        self.reserve_growing(count, key_bits, 100)
+    }
+
+    /// The same, but a large table does not grow by little again and again when memory is almost used up: whoever asks can
+    /// do something else.
+    pub(crate) fn reserve_well(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        let is_small = self.lines.bytes() << self.common_bits <= GROWTH_PERCENT[0].0;
+        self.reserve_growing(count, key_bits, if is_small { 100 } else { LEAST_GROWTH_PERCENT })
+    }
+
+    fn reserve_growing(&mut self, count: usize, key_bits: u32, least_percent: usize) -> Result<(), Full> {
         let wanted = self.len + count;
         if key_bits > self.key_bits {
             self.lengthen(key_bits)?;
@@ -184,8 +217,9 @@ impl Packed {
         let growth = GROWTH_PERCENT.iter().find(|(bytes, _)| self.lines.bytes() << self.common_bits <= *bytes);
         let least = (wanted * 100).div_ceil(self.shape.room_of_hundred()) + 1;
         let comfortable = least.max(self.lines.lines() * growth.map_or(100, |(_, percent)| *percent) / 100);
-        let sizes = [comfortable, (least + comfortable) / 2, least];
-        if sizes.into_iter().any(|lines| self.grow(lines)) { Ok(()) } else { Err(Full) }
+        let smallest = least.max(self.lines.lines() * least_percent / 100);
+        let sizes = [comfortable.min(self.most_lines), (least + comfortable) / 2, smallest];
+        if sizes.into_iter().any(|lines| lines >= least && self.grow(lines)) { Ok(()) } else { Err(Full) }
     }
 
     /// From now on keys have `key_bits` bits; those that are there end with zeros.
@@ -275,8 +309,11 @@ impl Packed {
         count
     }
 
-    /// Is the key there?
+    /// Is the key there? It may be longer than those that are.
     pub fn contains(&self, key: u128) -> bool {
+        if key.checked_shl(self.key_bits).is_some_and(|rest| rest != 0) {
+            return false;
+        }
         by_tail!(self.shape.tail, TAIL => self.contains_with::<TAIL>(key))
             || self.aside.contains(&own(key, self.common_bits))
     }
@@ -312,20 +349,33 @@ impl Packed {
         held.map(move |place| self.shape.key::<TAIL>(number, line[place], tail_of(line, place)))
     }
 
-    /// Visits all keys in ascending order, without the bits they have in common. Keys at home are in order as they lie;
-    /// the few others are sorted outside.
-    pub fn stream(&self, mut visit: impl FnMut(u128)) {
-        by_tail!(self.shape.tail, TAIL => self.stream_with::<TAIL>(&mut visit));
+    /// Visits all keys in ascending order, without the bits they have in common.
+    pub fn stream(&self, visit: impl FnMut(u128)) {
+        self.stream_within(usize::MAX, visit);
     }
 
-    fn stream_with<const TAIL: usize>(&self, visit: &mut impl FnMut(u128)) {
+    /// The same with memory for about `most` keys. Keys at home are in order as they lie; the few others are sorted outside,
+    /// in as many parts as that takes, each of which looks for them in the whole table.
+    pub fn stream_within(&self, most: usize, mut visit: impl FnMut(u128)) {
+        let lines = self.shape.compact.lines();
+        let parts = self.outside().div_ceil(most.max(1)).clamp(1, lines);
+        for part in 0..parts {
+            let lines = lines * part / parts..lines * (part + 1) / parts;
+            by_tail!(self.shape.tail, TAIL => self.stream_with::<TAIL>(lines, &mut visit));
+        }
+    }
+
+    /// Visits the keys that are at home in some of the lines.
+    fn stream_with<const TAIL: usize>(&self, lines: Range<usize>, visit: &mut impl FnMut(u128)) {
         let keys_of = |number: usize| self.keys_of::<TAIL>(number);
         let elsewhere = (0..self.shape.compact.lines()).flat_map(keys_of).filter(|(_, home)| !home);
-        let mut others: Vec<u128> = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied()).collect();
+        let elsewhere = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied());
+        let belongs_here = |key: &u128| lines.contains(&self.shape.home((key >> 64) as u64).0);
+        let mut others: Vec<u128> = elsewhere.filter(belongs_here).collect();
         others.sort_unstable();
         let mut others = others.into_iter().peekable();
         let mut here = Vec::with_capacity(LINE);
-        for number in 0..self.shape.compact.lines() {
+        for number in lines {
             here.extend(keys_of(number).filter(|(_, home)| *home).map(|(key, _)| key));
             here.sort_unstable();
             for key in here.drain(..) {
@@ -344,7 +394,7 @@ impl Packed {
         // will find the new home full, which is rare if the table grows much.
         let newly = if lines * 100 >= self.shape.compact.lines() * 130 { self.len / 32 } else { self.len / 16 };
         let outside = self.displaced + newly;
-        if lines > MOST_LINES || !self.lines.grow(lines, outside * size_of::<u128>()) {
+        if lines > self.most_lines || !self.lines.grow(lines, outside * size_of::<u128>()) {
             return false;
         }
         self.respread(Shape::new(self.key_bits, self.common_bits, self.lines.lines()), outside);

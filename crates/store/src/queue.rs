@@ -6,8 +6,10 @@
 //! memory ([`Queue::ready`]), then read, then dropped ([`Queue::advance`]). States are named by how many come before them.
 
 use crate::budget::Grant;
-use crate::disk::{SLOT, Shortage, Slot, Spill};
+use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
+use crate::stream::{Unloaded, put_number, put_words, take_number, take_words};
 use std::collections::VecDeque;
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
@@ -74,7 +76,7 @@ impl Queue {
         let wanted = (self.taken + count).div_ceil(self.per_chunk);
         self.ready = 0;
         while self.ready < wanted {
-            if let Err(shortage) = self.load(self.ready) {
+            if let Err(shortage) = self.bring(self.ready) {
                 // A part is enough; it is the rest that waits.
                 return if self.ready == 0 { Err(shortage) } else { Ok(self.ready * self.per_chunk - self.taken) };
             }
@@ -97,14 +99,14 @@ impl Queue {
         }
     }
 
-    /// Drops the `count` oldest states.
+    /// Drops the `count` oldest states; what else was brought into memory stays there.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len);
         self.len -= count;
         self.taken += count;
-        self.ready = 0;
         while self.taken >= self.per_chunk {
             self.taken -= self.per_chunk;
+            self.ready = self.ready.saturating_sub(1);
             match self.chunks.pop_front() {
                 // It stays charged to the grant: memory freed between other allocations is not returned to the
                 // system, so giving the bytes back would let others take them twice.
@@ -112,6 +114,42 @@ impl Queue {
                 other => unreachable!("states were dropped that were not in memory: {other:?}"),
             }
         }
+    }
+
+    /// Writes the `count` oldest states.
+    pub fn save(&mut self, count: usize, out: &mut dyn Write) -> io::Result<()> {
+        assert!(count <= self.len);
+        put_number(out, count as u64)?;
+        let (mut at, end) = (self.taken, self.taken + count);
+        while at < end {
+            let chunk = at / self.per_chunk;
+            let states = end.min((chunk + 1) * self.per_chunk) - at;
+            let range = at % self.per_chunk * self.width..(at % self.per_chunk + states) * self.width;
+            match &self.chunks[chunk] {
+                Chunk::Ram(words) => put_words(out, words[range].iter().map(|word| word.load(Ordering::Relaxed)))?,
+                Chunk::Disk(slot) => {
+                    let bytes = read_chunk(&mut self.spill, slot, self.per_chunk * self.width)?;
+                    put_words(out, words_of(&bytes).skip(range.start).take(range.len()))?;
+                }
+            }
+            at += states;
+        }
+        Ok(())
+    }
+
+    /// Adds states that were written.
+    pub fn load(&mut self, from: &mut dyn Read) -> Result<(), Unloaded> {
+        let (mut left, mut state) = (take_number(from)?, vec![0; self.width]);
+        while left > 0 {
+            let count = left.min(self.per_chunk as u64) as usize;
+            let first = self.extend(count)?;
+            for place in first..first + count {
+                take_words(from, &mut state)?;
+                self.write(place, &state);
+            }
+            left -= count as u64;
+        }
+        Ok(())
     }
 
     fn words(&self, chunk: usize) -> &[AtomicU32] {
@@ -128,21 +166,23 @@ impl Queue {
     }
 
     /// Makes sure that a chunk is in memory.
-    fn load(&mut self, chunk: usize) -> Result<(), Shortage> {
+    fn bring(&mut self, chunk: usize) -> Result<(), Shortage> {
         if matches!(self.chunks[chunk], Chunk::Ram(_)) {
             return Ok(());
         }
         let words = self.buffer(self.chunks.len() - 1)?;
         let Chunk::Disk(slot) = &self.chunks[chunk] else { unreachable!("just seen") };
-        let spill = self.spill.as_mut().expect("it wrote the chunk");
-        let mut bytes = vec![0; self.per_chunk * self.width * 4];
-        if let Err(error) = spill.read(slot, &mut bytes) {
-            self.spare.push(words);
-            return Err(Shortage::Disk(error));
-        }
-        let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")));
-        words.iter().zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        if let Chunk::Disk(slot) = std::mem::replace(&mut self.chunks[chunk], Chunk::Ram(words)) {
+        let bytes = match read_chunk(&mut self.spill, slot, self.per_chunk * self.width) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.spare.push(words);
+                return Err(Shortage::Disk(error));
+            }
+        };
+        words.iter().zip(words_of(&bytes)).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        if let (Chunk::Disk(slot), Some(spill)) =
+            (std::mem::replace(&mut self.chunks[chunk], Chunk::Ram(words)), &mut self.spill)
+        {
             spill.release(slot);
         }
         Ok(())
@@ -175,6 +215,17 @@ impl Queue {
     }
 }
 
+/// The bytes of a chunk of so many words that waits on disk.
+fn read_chunk(spill: &mut Option<Spill>, slot: &Slot, words: usize) -> Result<Vec<u8>, SpillError> {
+    let mut bytes = vec![0; words * 4];
+    spill.as_mut().expect("it wrote the chunk").read(slot, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")))
+}
+
 impl Drop for Queue {
     fn drop(&mut self) {
         let held = self.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Ram(_))).count() + self.spare.len();
@@ -186,7 +237,6 @@ impl Drop for Queue {
 mod tests {
     use super::*;
     use crate::budget::Budget;
-    use crate::disk::SpillError;
     use crate::disk::faulty::Faulty;
 
     /// Adds states numbered from `next`.
@@ -218,7 +268,7 @@ mod tests {
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
         let budget = Budget::new(ram_chunks * SLOT as u64);
         let disk = Budget::new(disk_chunks * SLOT as u64);
-        let faulty = Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() };
+        let faulty = Faulty::sound();
         let spill = Spill::on(Box::new(faulty), disk.grant("spill", u64::MAX));
         let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), Some(spill));
         let (mut next_in, mut next_out) = (0u32, 0u32);
@@ -251,6 +301,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_brought_into_memory_stays_while_others_come() {
+        let budget = Budget::new(8 * SLOT as u64);
+        let spill = Spill::on(Box::new(Faulty::sound()), Grant::unlimited());
+        let mut queue = Queue::new(4, budget.grant("queue", u64::MAX), Some(spill));
+        let (mut next_in, mut next_out, mut out) = (0, 0, Vec::new());
+        (0..600).for_each(|_| add(&mut queue, &mut next_in, 100).unwrap());
+        for _ in 0..10 {
+            let mut ready = queue.ready(15_000).unwrap();
+            while ready > 0 {
+                let part = ready.min(1000);
+                queue.read(0, part, &mut out);
+                for state in out.chunks(4) {
+                    assert_eq!(state[0], next_out);
+                    next_out += 1;
+                }
+                queue.advance(part);
+                ready -= part;
+                add(&mut queue, &mut next_in, 1500).unwrap();
+            }
+        }
+    }
+
+    #[test]
     fn running_out_of_memory_and_disk_is_an_answer() {
         assert!(!check(6, 3, 2));
     }
@@ -259,7 +332,7 @@ mod tests {
     fn a_disk_that_fails_to_write_or_to_read_is_an_answer() {
         for (writes_left, reads_left) in [(1, usize::MAX), (usize::MAX, 1)] {
             let budget = Budget::new(4 * SLOT as u64);
-            let faulty = Faulty { writes_left, reads_left, ..Faulty::default() };
+            let faulty = Faulty::after(writes_left, reads_left);
             let mut queue =
                 Queue::new(4, budget.grant("queue", u64::MAX), Some(Spill::on(Box::new(faulty), Grant::unlimited())));
             let (mut next_in, mut next_out) = (0, 0);

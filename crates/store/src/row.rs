@@ -1,11 +1,16 @@
 //! What a strategy remembers, as data: a row of tiers.
 //!
 //! A state enters the first tier. What a tier gives up is offered to the next, and what the last gives up is forgotten. A
-//! row is written `full`, `cache:MFU:25%,LRU:75%` or `cover:LRU`, and is printed as it is written; whatever
-//! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers.
+//! row is written `full`, `cache:MFU:25%,LRU:75%`, `cover:LRU` or `layers:8`, and is printed as it is written; whatever
+//! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers. Rows that
+//! hold levels are written as [`levels`] says.
+
+mod levels;
 
 use crate::budget::{parse_bytes, write_bytes};
 use crate::cache::Rule;
+use crate::runs::Keep;
+pub use levels::{LevelRule, STREAM_FORMS};
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,12 +35,22 @@ pub struct Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
     All,
+    /// One of so many.
+    Every(u32),
+    /// One of so many, then one of twice as many, of three times as many, and so on.
+    Growing(u32),
+    /// What seems to have been expanded before: the backtracking set.
+    Backtracked,
+    /// Levels whose numbers are powers of two.
+    Powers,
 }
 
 /// What comes and goes as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     State,
+    /// All states of a level of a breadth-first search.
+    Level,
 }
 
 /// Who leaves a tier that is full.
@@ -46,6 +61,8 @@ pub enum Replace {
     Any(Rule),
     /// The rule decides among the leaves of the search tree that were expanded, so that the ancestors of what waits stay.
     Leaves(Rule),
+    /// The rule decides among levels.
+    Level(LevelRule),
 }
 
 /// How much a tier holds.
@@ -57,15 +74,21 @@ pub enum Room {
     Share(f64),
     States(u64),
     Bytes(u64),
+    Levels(u32),
+    /// So many levels, and behind it another tier of the same kind when it is full.
+    LevelsAgain(u32),
+    /// Levels: twice as many as the longest way back that was seen.
+    WayBack,
 }
 
 /// Where a tier keeps what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Ram,
+    Disk,
 }
 
-/// The tiers, first to last. There is at least one; `Leaves` is always alone.
+/// The tiers, first to last. There is at least one; `Leaves` is always alone, and levels on disk are behind levels in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     tiers: Vec<Tier>,
@@ -81,7 +104,7 @@ impl Tier {
 impl Replace {
     pub fn rule(self) -> Option<Rule> {
         match self {
-            Replace::Nobody => None,
+            Replace::Nobody | Replace::Level(_) => None,
             Replace::Any(rule) | Replace::Leaves(rule) => Some(rule),
         }
     }
@@ -105,6 +128,33 @@ impl Row {
     /// One cache that gives up only what no waiting state descends from.
     pub fn cover(rule: Rule) -> Row {
         Row { tiers: vec![Tier::of(Replace::Leaves(rule), Room::Rest)] }
+    }
+
+    /// The newest levels in memory, the others on disk: all of them, or those that have room and, so that the search ends,
+    /// levels whose distance grows.
+    pub fn layers(kept: Keep) -> Row {
+        let level = |admit, replace, room, medium| Tier { admit, unit: Unit::Level, replace, room, medium };
+        let lowest = Replace::Level(LevelRule::LowestLevel);
+        let newest = level(Admit::All, lowest, Room::Rest, Medium::Ram);
+        let last = |room| level(Admit::All, lowest, room, Medium::Disk);
+        let net = level(Admit::Powers, Replace::Nobody, Room::Rest, Medium::Disk);
+        Row {
+            tiers: match kept {
+                Keep::All => vec![newest, level(Admit::All, Replace::Nobody, Room::Rest, Medium::Disk)],
+                Keep::Last(levels) => vec![newest, last(Room::Levels(levels)), net],
+                Keep::Auto => vec![newest, last(Room::WayBack), net],
+            },
+        }
+    }
+
+    /// How long levels stay on disk, if they go there.
+    pub fn kept_levels(&self) -> Option<Keep> {
+        let on_disk = self.tiers.iter().find(|tier| tier.medium == Medium::Disk)?;
+        Some(match on_disk.room {
+            Room::Levels(levels) => Keep::Last(levels),
+            Room::WayBack => Keep::Auto,
+            _ => Keep::All,
+        })
     }
 
     /// Reads the caches of a chain: `LRU`, or `MFU:25%,LRU:75%`.
@@ -134,14 +184,23 @@ impl Row {
         &self.tiers
     }
 
-    /// Is every state held, as long as there is any memory?
+    /// Is every state held, as long as there is any memory, or disk?
     pub fn holds_all(&self) -> bool {
         matches!(self.tiers[..], [Tier { replace: Replace::Nobody, room: Room::Rest, .. }])
+            || self.kept_levels() == Some(Keep::All)
+    }
+
+    /// Are there caches of single states?
+    pub fn is_cache(&self) -> bool {
+        !self.holds_all() && self.kept_levels().is_none()
     }
 
     /// May a state be given up that is met again?
     pub fn forgets(&self) -> bool {
-        self.rules().next().is_some()
+        match self.kept_levels() {
+            Some(kept) => kept != Keep::All,
+            None => self.has_levels() || self.rules().next().is_some(),
+        }
     }
 
     /// Are the ancestors of what waits held?
@@ -177,7 +236,7 @@ impl Row {
         self.tiers.iter().fold((0.0, 0), |(given, open), tier| match tier.room {
             Room::Share(share) => (given + share, open),
             Room::Rest => (given, open + 1),
-            Room::States(_) | Room::Bytes(_) => (given, open),
+            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => (given, open),
         })
     }
 
@@ -193,7 +252,7 @@ impl Row {
             let share = match tier.room {
                 Room::Share(share) => share,
                 Room::Rest => rest,
-                Room::States(_) | Room::Bytes(_) => return Err(format!("`{self}` says how large it is already")),
+                _ => return Err(format!("`{self}` says how large it is already")),
             };
             let mut divide = |whole: u64| {
                 let is_over = index == last && (open > 0 || given > 99.999);
@@ -206,6 +265,9 @@ impl Row {
                 Room::Share(size) => Room::Share(size * share / 100.0),
                 Room::States(states) => Room::States(divide(states)),
                 Room::Bytes(bytes) => Room::Bytes(divide(bytes)),
+                Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => {
+                    return Err(format!("`{self}` has no room for levels"));
+                }
             };
             Ok(Tier { room, ..*tier })
         });
@@ -219,6 +281,8 @@ impl Row {
             Room::Share(share) => Some((states as f64 * share / 100.0) as u64),
             Room::States(states) => Some(states),
             Room::Bytes(bytes) => Some(bytes / bytes_per_state),
+            // They share what there is.
+            Room::Levels(_) | Room::LevelsAgain(_) | Room::WayBack => Some(0),
         };
         let taken = self.tiers.iter().filter_map(fixed).fold(0, u64::saturating_add);
         let rest = states.saturating_sub(taken) / self.shares().1.max(1) as u64;
@@ -248,6 +312,19 @@ fn parse_replace(text: &str) -> Result<Replace, String> {
     if text.trim().eq_ignore_ascii_case(KEEP.0) { Ok(Replace::Nobody) } else { text.parse().map(Replace::Any) }
 }
 
+/// Reads how many levels stay on disk.
+fn parse_kept(levels: Option<&str>) -> Result<Keep, String> {
+    match levels {
+        None => Ok(Keep::All),
+        Some("auto") => Ok(Keep::Auto),
+        Some(levels) => levels.parse().ok().filter(|levels| *levels > 0).map(Keep::Last).ok_or_else(|| {
+            format!(
+                "`layers:{levels}` says no number of levels: write `layers`, `layers:8` or `layers:auto`; {CHAIN_FORMS}"
+            )
+        }),
+    }
+}
+
 /// How room is written.
 pub const ROOM_FORMS: &str = "states (600), bytes (64M) or a share of the memory for states (20%)";
 
@@ -273,9 +350,13 @@ impl FromStr for Row {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Row, String> {
+        if let Some(row) = Row::stream(text) {
+            return row;
+        }
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, rest) {
             ("full", None) => Ok(Row::full()),
+            ("layers", levels) => parse_kept(levels).map(Row::layers),
             ("cache", rules) => Row::chain(rules.unwrap_or("LRU")),
             ("cover", rule) => {
                 let mut row = Row::chain(rule.unwrap_or("LRU"))?;
@@ -285,7 +366,9 @@ impl FromStr for Row {
                 }
                 Ok(row)
             }
-            _ => Err(format!("`{text}` is none of `full`, `cache:RULES` and `cover:RULE`; {CHAIN_FORMS}")),
+            _ => Err(format!(
+                "`{text}` is none of `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`, `layers`; {CHAIN_FORMS}"
+            )),
         }
     }
 }
@@ -297,26 +380,45 @@ impl fmt::Display for Room {
             Room::Share(share) => write!(f, "{share}%"),
             Room::States(states) => write!(f, "{states}"),
             Room::Bytes(bytes) => f.write_str(&write_bytes(*bytes)),
+            Room::Levels(levels) => write!(f, "{levels} levels"),
+            Room::WayBack => f.write_str("the longest way back"),
+            Room::LevelsAgain(levels) => write!(f, "{levels} levels and again"),
         }
     }
 }
 
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Tier { admit: Admit::All, unit: Unit::State, replace, room, medium: Medium::Ram } = self;
+        let Tier { admit, unit, replace, room, medium } = self;
+        let unit = match unit {
+            Unit::State => "state",
+            Unit::Level => "level",
+        };
+        let medium = match medium {
+            Medium::Ram => "ram",
+            Medium::Disk => "disk",
+        };
         let leaves = match replace {
             Replace::Nobody => "nobody".to_string(),
             Replace::Any(rule) => rule.to_string(),
             Replace::Leaves(rule) => format!("leaves by {rule}"),
+            Replace::Level(rule) => rule.name().to_string(),
         };
-        write!(f, "(all, state, {leaves}, {room}, ram)")
+        write!(f, "({}, {unit}, {leaves}, {room}, {medium})", levels::period_of(*admit))
     }
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        if self.holds_all() {
-            return f.write_str("full");
+        match self.kept_levels() {
+            Some(Keep::All) => return f.write_str("layers"),
+            Some(Keep::Last(levels)) => return write!(f, "layers:{levels}"),
+            Some(Keep::Auto) => return f.write_str("layers:auto"),
+            None if self.holds_all() => return f.write_str("full"),
+            None => {}
+        }
+        if self.has_levels() {
+            return self.write_stream(f);
         }
         f.write_str(if self.holds_ancestors() { "cover" } else { "cache" })?;
         for (index, Tier { replace, room, .. }) in self.tiers.iter().enumerate() {
@@ -351,6 +453,9 @@ mod tests {
             "cache:RND:20%",
             "cover:LRU",
             "cover:MFU:3G",
+            "layers",
+            "layers:8",
+            "layers:auto",
         ] {
             assert_eq!(row(text).to_string(), text);
         }
@@ -370,6 +475,12 @@ mod tests {
         assert_eq!(row("cache:KEEP,SC,O").after_kept(), Some(row("cache:SC,O")));
         assert_eq!((row("cache:SC,KEEP").after_kept(), row("full").after_kept()), (None, None));
         assert_eq!(row("cache:KEEP,OI").tiers[1].to_string(), "(all, state, OI, budget, ram)");
+        let tiers = |text: &str| row(text).tiers.iter().map(Tier::to_string).collect::<String>();
+        assert_eq!(tiers("layers"), "(all, level, LLNR, budget, ram)(all, level, nobody, budget, disk)");
+        let bounded = "(all, level, LLNR, 8 levels, disk)(powers of two, level, nobody, budget, disk)";
+        assert_eq!(tiers("layers:8"), format!("(all, level, LLNR, budget, ram){bounded}"));
+        assert!(row("layers").holds_all() && !row("layers").forgets() && row("layers:auto").forgets());
+        assert!(!row("layers:3").is_cache() && row("cover").is_cache() && !row("full").is_cache());
     }
 
     #[test]
@@ -405,7 +516,19 @@ mod tests {
             assert!(error.contains("MFU:25%,LRU:75%"), "{chain}: {error}");
             assert!(format!("cache:{chain}").parse::<Row>().is_err(), "{chain}");
         }
-        for text in ["", "ful", "full:", "full:LRU", "cover:LRU,MFU", "caches:LRU", "LRU", " full"] {
+        for text in [
+            "",
+            "ful",
+            "full:",
+            "full:LRU",
+            "cover:LRU,MFU",
+            "caches:LRU",
+            "LRU",
+            " full",
+            "layers:0",
+            "layers:x",
+            "layers:",
+        ] {
             assert!(text.parse::<Row>().unwrap_err().contains("MFU:25%,LRU:75%"), "{text}");
         }
         assert!(Row::chain(&["LRU"; 9].join(",")).is_err());

@@ -8,6 +8,7 @@ use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -58,9 +59,27 @@ impl<'a> SharedCoder<'a> {
         })
     }
 
+    /// The keys of some states, which were encoded before.
+    pub fn keys_of(&self, states: &[u32], keys: &mut Keys, found: &mut Vec<u128>) -> Result<(), Full> {
+        keys.clear();
+        self.encode_states(states, keys)?;
+        found.extend(keys.whole());
+        Ok(())
+    }
+
     /// Tells `tiers` how long keys are by now; see [`Tiers::look_at`].
     pub fn show(&self, tiers: &Tiers) {
         tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Writes what keys depend on; see [`Coder::save`].
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).save(out)
+    }
+
+    /// Shows the codec.
+    pub fn with<T>(&self, look: impl FnOnce(&Coder) -> T) -> T {
+        look(&self.coder.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Divides the shards of `tiers`; see [`Tiers::divide`].

@@ -10,7 +10,10 @@
 mod cached;
 mod divided;
 mod entry;
+mod layered;
+mod levels;
 mod lossy;
+mod saved;
 
 pub use entry::{Block, Entry, Needs};
 
@@ -23,9 +26,13 @@ use crate::filter::Filter;
 use crate::intern::Intern;
 use crate::packed::{Packed, Run};
 use crate::row::Row;
+use crate::runs::Layers;
 use crate::sample::Sample;
+use crate::snapshots::Snapshots;
+use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,6 +59,10 @@ pub struct Tiers {
     sample: Option<Sample>,
     /// Bits of a digest, if states are told apart by their digests only.
     digest_bits: Option<u32>,
+    /// Where keys go when memory is full.
+    below: Option<Below>,
+    /// Which levels are held, where levels are.
+    snapshots: Option<Snapshots>,
     grant: Grant,
 }
 
@@ -80,6 +91,8 @@ enum Table {
     Ways(Box<Ways>),
     /// As many as fit, by a chain of rules; states can be pinned.
     Cache(Box<Cache>),
+    /// Those of some levels.
+    Levels(Box<LevelTable>),
 }
 
 impl Tiers {
@@ -99,13 +112,16 @@ impl Tiers {
             Some(shards) => shards?,
             None => exact_shards(coder, shard_bits, &arena, grant)?,
         };
-        let grant = grant.clone();
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, digest_bits, grant })
+        let (key_bits, grant) = (AtomicU32::new(key_bits), grant.clone());
+        Ok(Tiers { shards, shard_bits, key_bits, arena, sample, digest_bits, below: None, snapshots: None, grant })
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
     /// others come is a table of its own where keys are packed: it takes less than a cache does.
     pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        if row.has_levels() {
+            return Tiers::of_levels(coder, row, capacity, grant);
+        }
         match (coder, row.after_kept()) {
             (Coder::Packed(_), Some(rest)) if !pins => {
                 let kept = row.rooms(capacity)[0];
@@ -130,7 +146,18 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, digest_bits: None, grant })
+        let (digest_bits, key_bits) = (None, AtomicU32::new(0));
+        Ok(Tiers {
+            shards,
+            shard_bits,
+            key_bits,
+            arena,
+            sample: None,
+            digest_bits,
+            below: None,
+            snapshots: None,
+            grant,
+        })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -158,8 +185,11 @@ impl Tiers {
             // Caches count meetings.
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents(), false),
             Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents(), false),
+            // Whatever belongs to a level is marked.
+            Table::Levels(_) => (false, false, false),
         };
-        Needs { kinds, parents, fresh_only, sorted: false, shard_bits: self.shard_bits }
+        let lanes = self.snapshots.as_ref().is_some_and(Snapshots::backtracks);
+        Needs { kinds, parents, lanes, fresh_only, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.
@@ -181,11 +211,15 @@ impl Tiers {
 
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
+        if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
+            return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
+        whole.capacity += self.snapshots.as_ref().map_or(0, |snapshots| snapshots.capacity() as u64);
         Some(whole)
     }
 
@@ -304,7 +338,8 @@ impl Tiers {
     pub fn held(&self) -> (usize, usize) {
         let shards = self.shards.iter().map(|shard| lock(shard).held());
         let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
-        (states, bytes + self.arena.bytes() + self.sample.as_ref().map_or(0, Sample::bytes))
+        let others = self.sample.as_ref().map_or(0, Sample::bytes) + self.below.as_ref().map_or(0, Below::bytes);
+        (states, bytes + self.arena.bytes() + others)
     }
 }
 
@@ -358,6 +393,7 @@ impl Shard {
             return self.last.enter(block, states, range, parents, key_bits);
         }
         let frozen = &self.frozen;
+        frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));
         self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
         let unknown = &self.unknown;
         let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits);
@@ -368,7 +404,7 @@ impl Shard {
     /// How many states are held, in how many bytes beside those of the arena.
     fn held(&self) -> (usize, usize) {
         let bytes = match &self.last {
-            Table::Packed(_) | Table::Filter(_) => 0,
+            Table::Packed(_) | Table::Filter(_) | Table::Levels(_) => 0,
             Table::Vectors(table) => table.bytes(),
             Table::Ways(ways) => ways.bytes(),
             Table::Cache(cache) => cache.bytes(),
@@ -388,6 +424,7 @@ impl Shard {
             Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => return None,
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
+            Table::Levels(levels) => (levels.health(), &levels.distinct),
         };
         let kept = self.kept() as u64;
         health.held += kept;
@@ -404,6 +441,7 @@ impl Table {
             Table::Filter(filter) => filter.len(),
             Table::Ways(ways) => ways.len(),
             Table::Cache(cache) => cache.len(),
+            Table::Levels(levels) => levels.masks.live(),
         }
     }
 
@@ -415,6 +453,7 @@ impl Table {
             Table::Filter(filter) => filter.prefetch(keys),
             Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
             Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
+            Table::Levels(levels) => levels.prefetch(keys),
         }
     }
 
@@ -424,6 +463,7 @@ impl Table {
             Table::Packed(packed) => packed.reserve(count, key_bits),
             Table::Vectors(table) => table.reserve(count),
             Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Ok(()),
+            Table::Levels(levels) => levels.reserve(count, key_bits),
         }
     }
 
@@ -443,6 +483,7 @@ impl Table {
             Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
             Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
+            Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range.clone())),
         };
         // Where some found no room, those before them are held all the same.
         let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));

@@ -9,6 +9,7 @@ pub mod info;
 pub mod lts;
 pub mod man;
 pub mod replay;
+pub mod resume;
 pub mod simulate;
 pub mod strategies;
 pub mod sweep;

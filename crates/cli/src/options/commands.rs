@@ -5,9 +5,11 @@ use super::parts::*;
 use super::stores::StoreName;
 use crate::commands::sweep::Sizes;
 use crate::presets::parse_redundancy;
-use crate::size::Size;
+use crate::size::{Size, parse_duration};
 use clap::Args;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct CheckOptions {
@@ -15,6 +17,8 @@ pub struct CheckOptions {
     pub look_for: LookFor,
     #[command(flatten)]
     pub budget: BudgetOptions,
+    #[command(flatten)]
+    pub checkpoint: CheckpointOptions,
     #[command(flatten)]
     pub search: SearchOptions,
     #[command(flatten)]
@@ -32,6 +36,33 @@ pub struct CheckOptions {
     pub draw: DrawOptions,
     #[command(flatten)]
     pub model: ModelOptions,
+    /// The command line as it was given.
+    #[arg(skip)]
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct ResumeOptions {
+    /// The folder that was given to `check --checkpoint`
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub budget: BudgetOptions,
+    /// Threads [default: as before]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub workers: Option<u64>,
+    /// How often to keep a checkpoint, at most [default: as before]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub checkpoint_every: Option<Duration>,
+    /// Leave the last checkpoint where it is when the search ends with a verdict
+    #[arg(long)]
+    pub keep_checkpoint: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// Write the trace of a violation to this file [default: as before]
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub draw: DrawOptions,
 }
 
 #[derive(Debug, Args)]

@@ -105,12 +105,13 @@ pub struct BudgetOptions {
     pub memory: Option<Size>,
     /// Disk space for what can wait [default: none]
     ///
-    /// Disk space for states that wait, for the step log and for the stack [default: none]
+    /// Disk space for visited states when memory is full, for states that wait, for the step log and for the stack [default:
+    /// none]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub disk: Option<u64>,
-    /// Where temporary files go [default: the system's folder for them]
+    /// Where temporary files go; several folders are used in turn [default: the system's folder for them]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
-    pub spill_dir: Option<PathBuf>,
+    pub spill_dir: Vec<PathBuf>,
     /// Give up after this time: 90s, 10m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time: Option<Duration>,
@@ -120,6 +121,25 @@ pub struct BudgetOptions {
     /// Visit no state that is more than this many steps away
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub max_depth: Option<u32>,
+}
+
+/// How to go on another day.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub struct CheckpointOptions {
+    /// Keep here what `resume` needs
+    ///
+    /// Keep what `plimsoll resume DIR` needs to go on in this folder: now and then, and when the search runs out of something
+    /// or is interrupted. Breadth first, with every state held. It is removed when the search ends with a verdict
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// How often, at most
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10m", requires = "checkpoint")]
+    #[arg(hide_short_help = true)]
+    pub checkpoint_every: Duration,
+    /// Leave the last checkpoint where it is when the search ends with a verdict
+    #[arg(long, requires = "checkpoint", hide_short_help = true)]
+    pub keep_checkpoint: bool,
 }
 
 /// How to search.

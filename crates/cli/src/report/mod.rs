@@ -1,17 +1,20 @@
 //! What a check has to say: one structure, printed as text or as JSON.
 
 pub mod advice;
+pub mod layers;
 pub mod steps;
 pub mod text;
 pub mod trace;
 pub mod unreached;
 pub mod verdict;
 
-use crate::machine;
 use crate::plan::Plan;
+use crate::{checkpoint, machine};
+use layers::LayersFacts;
 use plimsoll_search::Stats;
 use plimsoll_store::Odds;
 use plimsoll_store::budget::Entry;
+use plimsoll_store::runs::LayersReport;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 pub use trace::TraceReport;
@@ -63,6 +66,8 @@ pub struct Report {
     pub bytes_per_state: f64,
     pub memory_budget: u64,
     pub peak_rss: u64,
+    /// What was done on disk, if memory was full.
+    pub layers: Option<LayersFacts>,
     pub ledger: Vec<LedgerRow>,
     pub executor: &'static str,
     pub model: ModelFacts,
@@ -73,6 +78,8 @@ pub struct Report {
     /// What was never taken, if that was asked.
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
+    /// What was left to go on from.
+    pub checkpoint: Option<checkpoint::Facts>,
 }
 
 /// Another violation than the first.
@@ -122,6 +129,7 @@ pub struct Parts {
     pub stats: Stats,
     pub complete: bool,
     pub times: Times,
+    pub layers: Option<LayersReport>,
     pub ledger: Vec<LedgerRow>,
     pub executor: &'static str,
     pub model: ModelFacts,
@@ -134,7 +142,8 @@ pub struct Parts {
 
 impl Report {
     pub fn new(parts: Parts) -> Report {
-        let Parts { judgement, stats, complete, times, ledger, .. } = parts;
+        let Parts { judgement, stats, complete, times, layers, ledger, .. } = parts;
+        let layers = layers.map(|layers| LayersFacts::new(layers, &stats, times.search));
         let Parts { executor, model, plan, trace, others, unreached, notes, .. } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
         let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
@@ -169,6 +178,7 @@ impl Report {
             bytes_per_state: per(peaks as f64, stats.states as f64),
             memory_budget: plan.memory_bytes,
             peak_rss: machine::peak_resident_bytes(),
+            layers,
             ledger,
             executor,
             model,
@@ -177,6 +187,7 @@ impl Report {
             others,
             unreached,
             notes,
+            checkpoint: None,
         }
     }
 }

@@ -123,6 +123,9 @@ fn numbers(report: &Report, out: &mut String) {
     line("states/s", show_count(report.states_per_second as u64));
     line("bytes/state", format!("{:.1}", report.bytes_per_state));
     line("state vector", format!("{} B", report.model.state_bytes));
+    if let Some(layers) = &report.layers {
+        layers.show(out);
+    }
 }
 
 fn ledger(report: &Report, paint: &Paint, out: &mut String) {

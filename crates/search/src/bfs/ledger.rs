@@ -3,13 +3,15 @@
 //! Everything that is counted or decided is counted and decided here, by one worker and in order. So nothing of it
 //! depends on how many workers there are.
 
-use super::expansion::Expansion;
-use crate::control::Control;
+use super::expansion::{Expansion, Hit};
+use super::seal::Settled;
+use crate::control::{Control, Stats};
 use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{Odds, SpillError, StepLog};
+use plimsoll_store::{Odds, Piece, SpillError, StepLog};
+use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
 pub(super) enum End {
@@ -23,7 +25,7 @@ pub(super) enum End {
 
 pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     model: &'a M,
-    log: &'a mut StepLog,
+    pub log: &'a mut StepLog,
     pub control: &'a mut Control<'c>,
     pub tally: Tally,
     initial_states: u64,
@@ -33,7 +35,18 @@ pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     pub observer: Option<&'a mut dyn Observer>,
 }
 
+/// What was counted and found so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Books {
+    pub stats: Stats,
+    error_state: Option<u32>,
+    pub initial_states: u64,
+    pub expanded: u64,
+    found: Option<Found>,
+}
+
 /// A violation at state `number`, or on its successor `step`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Found {
     what: What,
     number: u64,
@@ -54,6 +67,19 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None, observer }
     }
 
+    /// What was counted and found so far.
+    pub fn books(&self) -> Books {
+        let Ledger { tally, initial_states, expanded, found, .. } = self;
+        let (stats, error_state) = (tally.stats.clone(), tally.error_state);
+        Books { stats, error_state, initial_states: *initial_states, expanded: *expanded, found: found.clone() }
+    }
+
+    /// Goes on with the books of an earlier search.
+    pub fn take_over(&mut self, books: Books) {
+        (self.tally.stats, self.tally.error_state) = (books.stats, books.error_state);
+        (self.initial_states, self.expanded, self.found) = (books.initial_states, books.expanded, books.found);
+    }
+
     /// Enters the initial states, which were numbered, and the starts that went wrong.
     pub fn enter_starts(&mut self, block: &Expansion, wrong: &[(u32, Step)]) -> Result<(), Why> {
         for &(position, step) in wrong {
@@ -61,9 +87,13 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             self.find(what, 0, Some(position), (0, 0, position));
         }
         let entered = self.enter_fresh(block, 0);
-        // Paths end at the initial states, also if not all of them found room.
-        self.initial_states = self.log.len();
+        self.end_starts();
         entered
+    }
+
+    /// Takes note of how many initial states there are so far. Paths end at those, also if not all of them found room.
+    pub fn end_starts(&mut self) {
+        self.initial_states = self.log.len();
     }
 
     /// Enters a block of states that were expanded and whose successors were numbered.
@@ -145,12 +175,22 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
 
     /// Logs what is fresh, and what is wrong with it.
     fn enter_fresh(&mut self, block: &Expansion, depth: u32) -> Result<(), Why> {
-        let number = self.log.len();
         self.tally.stats.matched += (block.out.len() - block.fresh.len() - block.skip.len()) as u64;
-        let logged = self.log.append(&block.steps);
+        self.enter_found(&block.steps, &block.hits, depth)
+    }
+
+    /// Enters candidates of which the disk was asked.
+    pub fn enter_survivors(&mut self, settled: &Settled, depth: u32) -> Result<(), Why> {
+        self.tally.stats.matched += settled.known();
+        self.enter_found(&settled.steps, &settled.hits, depth)
+    }
+
+    fn enter_found(&mut self, steps: &Piece, hits: &[Hit], depth: u32) -> Result<(), Why> {
+        let number = self.log.len();
+        let logged = self.log.append(steps);
         let end = self.log.len();
         self.tally.stats.states += end - number;
-        for hit in block.hits.iter().filter(|hit| number + (hit.index as u64) < end) {
+        for hit in hits.iter().filter(|hit| number + (hit.index as u64) < end) {
             let what = self.tally.hit(hit.property);
             self.find(what, number + hit.index as u64, None, (depth, hit.parent, hit.position));
         }

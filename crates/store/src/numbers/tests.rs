@@ -1,6 +1,7 @@
 use super::*;
 use crate::budget::Budget;
 use crate::chain::{Buffers, Chain};
+use crate::disk::SLOT;
 use crate::row::Row;
 use plimsoll_ir::random::Draw;
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ fn trial(codec: Codec, keeping: Keeping, row: Option<&str>, numbers_bytes: u64, 
         None => Chain::new(codec, &USED, 2, &unlimited).unwrap(),
     };
     let budget = Budget::new(numbers_bytes + join_bytes);
-    let spill = || Spill::in_folder(&std::env::temp_dir(), Grant::unlimited()).unwrap();
+    let spill = || Spill::in_folders(&[std::env::temp_dir()], SLOT, Grant::unlimited()).unwrap();
     let grant = budget.grant("numbers", numbers_bytes);
     let mut numbers = Numbers::new(codec, &USED, keeping, grant, disk.then(|| [spill(), spill()])).expect(&what);
     let (mut buffers, mut fresh, mut targets, mut all) = (Buffers::default(), Vec::new(), Vec::new(), Vec::new());

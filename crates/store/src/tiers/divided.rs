@@ -14,9 +14,10 @@ impl Tiers {
     /// Divides an exact store of one shard, so that several workers can enter it at once; false (and unchanged) if there is
     /// no room for that, or if it is of another kind.
     pub fn divide(&mut self, coder: &Coder, shard_bits: u32) -> bool {
+        let defers = self.defers();
         let [shard] = &mut self.shards[..] else { return false };
         let shard = own(shard);
-        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
+        if shard_bits == 0 || defers || !shard.frozen.is_empty() || shard.next.is_some() {
             return false;
         }
         if let Table::Filter(filter) = &mut shard.last {
@@ -24,10 +25,13 @@ impl Tiers {
             return divided.map(|shards| (self.shards, self.shard_bits) = (shards, shard_bits)).is_ok();
         }
         let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
+        if matches!(shard.last, Table::Levels(_)) {
+            return self.divide_levels(shard_bits).is_ok();
+        }
         let divided = match &shard.last {
             Table::Packed(table) => packed(table, &mut shards, coder.key_bits()),
             Table::Vectors(table) => vectors(table, &mut shards),
-            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Err(Full),
+            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => Err(Full),
         };
         if divided.is_ok() {
             (self.shards, self.shard_bits) = (shards, shard_bits);

@@ -5,6 +5,7 @@ use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::packed::Run;
 use crate::recent::Recent;
+use crate::runs::Candidates;
 
 /// So few keys are not worth sorting.
 const FEW: usize = 64;
@@ -41,7 +42,7 @@ impl<'a> Block<'a> {
         self.len() == 0
     }
 
-    pub(super) fn state(&self, position: usize) -> &'a [u32] {
+    pub(crate) fn state(&self, position: usize) -> &'a [u32] {
         let width = self.states.len() / self.len();
         &self.states[position * width..][..width]
     }
@@ -59,6 +60,8 @@ pub struct Needs {
     pub kinds: bool,
     /// The keys of the states that were expanded.
     pub parents: bool,
+    /// In which old snapshots successors are: see [`super::Tiers::recognise`].
+    pub lanes: bool,
     /// Nothing but whether they are fresh: states that were met lately need not be entered again.
     pub fresh_only: bool,
     /// Keys sorted by shard, however few: shards will be entered one by one.
@@ -110,6 +113,7 @@ impl Entry {
         } else {
             self.states.take(keys, block.len());
         }
+        self.states.make_lanes(needs.lanes);
         Ok(())
     }
 
@@ -127,5 +131,17 @@ impl Entry {
     /// The positions of the fresh states, in order; once for each time that keys are computed.
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         self.states.fresh(positions);
+    }
+
+    /// Puts into `parents` which of the expanded states have only successors that are in one old snapshot, or that were
+    /// recognised themselves.
+    pub fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+        parents.clear();
+        self.states.recognised(block, parents);
+    }
+
+    /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].
+    pub fn write_keys(&self, candidates: &Candidates, place: usize) {
+        self.states.fresh_keys(|index, high, low| candidates.write_key(place + index, high, low));
     }
 }
