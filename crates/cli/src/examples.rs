@@ -19,9 +19,9 @@ Examples:
   plimsoll check model.dve --invariant 'count <= 4' --trace bad.json
   plimsoll check model.dve --memory 1G --disk 20G --time 1h
   plimsoll check model.dve --time 8h --checkpoint tonight; plimsoll resume tonight
-  plimsoll check model.dve --json --keep-going --no-deadlock
   plimsoll check model.dve --find 'P0.critical && P1.critical' --strategy best
-  plimsoll check model.dve --strategy swarm --time 10m --workers 4";
+  plimsoll check model.dve --strategy swarm --time 10m --workers 4
+  plimsoll check model.dve --json --keep-going --no-deadlock";
 
 pub const RESUME_EXAMPLES: &str = "\
 Examples:
