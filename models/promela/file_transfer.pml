@@ -7,7 +7,7 @@
 // the tries and four times the chunks: -D CHUNKS=7650 -D TRIES=7650 is about 410 million.
 //
 // expect: states=9916 transitions=27899 levels=143 deadlocks=0
-// expect: options="--merge on -D CHUNKS=40 -D TRIES=30" states=8747 transitions=12490 levels=261 deadlocks=0
+// expect: options="-D CHUNKS=8 -D TRIES=5" states=26552 transitions=74033 levels=250 deadlocks=0
 // expect: verdict=holds
 
 #ifndef CHUNKS
