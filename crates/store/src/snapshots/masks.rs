@@ -31,6 +31,8 @@ struct Set {
 #[derive(Debug)]
 pub(crate) struct Masks {
     sets: Vec<Set>,
+    /// Which of them have members; asked for every place of a full line, so it is kept close together.
+    live_sets: Vec<bool>,
     numbers: HashMap<Vec<u32>, u16>,
     free: Vec<u16>,
     /// The level under construction, whether all its states are to be marked, and the set of it alone.
@@ -43,8 +45,16 @@ pub(crate) struct Masks {
 impl Masks {
     pub fn new() -> Masks {
         let numbers = HashMap::new();
-        let mut masks =
-            Masks { sets: Vec::new(), numbers, free: Vec::new(), level: 0, sampled: true, alone: NONE, live: 0 };
+        let mut masks = Masks {
+            sets: Vec::new(),
+            live_sets: Vec::new(),
+            numbers,
+            free: Vec::new(),
+            level: 0,
+            sampled: true,
+            alone: NONE,
+            live: 0,
+        };
         masks.begin(0, true, |_| 0);
         masks
     }
@@ -70,6 +80,7 @@ impl Masks {
                     self.numbers.remove(&set.members);
                 }
                 set.members.clear();
+                self.live_sets[number as usize] = false;
                 self.free.push(number);
             }
             set.with_level = None;
@@ -89,7 +100,7 @@ impl Masks {
 
     #[inline]
     pub fn is_live(&self, number: u16) -> bool {
-        !self.sets[number as usize].members.is_empty()
+        self.live_sets[number as usize]
     }
 
     pub fn members(&self, number: u16) -> &[u32] {
@@ -109,9 +120,11 @@ impl Masks {
         let number = self.free.pop().unwrap_or_else(|| {
             assert!(self.sets.len() < MOST_SETS, "room was asked for");
             self.sets.push(Set::default());
+            self.live_sets.push(false);
             (self.sets.len() - 1) as u16
         });
         self.numbers.insert(members.clone(), number);
+        self.live_sets[number as usize] = true;
         self.sets[number as usize] = Set { members, ..Set::default() };
         number
     }
@@ -196,7 +209,10 @@ impl Masks {
             }
             set.members.retain(|member| !levels.contains(member));
             match set.members.is_empty() {
-                true => self.live -= set.states,
+                true => {
+                    self.live -= set.states;
+                    self.live_sets[number as usize] = false;
+                }
                 // Another set may have become the same; either number will do.
                 false => _ = self.numbers.entry(set.members.clone()).or_insert(number),
             }
