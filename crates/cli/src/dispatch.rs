@@ -3,7 +3,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
 use crate::options::Order;
-use crate::plan::Plan;
+use crate::plan::{Plan, coder};
 use plimsoll_model::Model;
 use plimsoll_search::{
     Control, Keeper, Keeping, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
@@ -120,11 +120,13 @@ fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<Chain, Why> {
     let grant = budget.grant("store", plan.store_bytes);
     let row = &plan.strategy_parts.row;
-    let store = if row.holds_all() {
-        Chain::new(plan.codec, &model.used_bits(), 0, &grant)
-    } else {
+    let coder = coder(plan.codec, plan.code.as_ref(), &model.used_bits(), &grant);
+    let store = coder.and_then(|coder| {
+        if row.holds_all() {
+            return Chain::of(coder, 0, &grant);
+        }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
-        Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, &grant)
-    };
+        Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, &grant)
+    });
     store.map_err(|Full| Why::Memory)
 }

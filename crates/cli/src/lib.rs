@@ -79,6 +79,7 @@ mod stuck;
 mod subject;
 mod svg;
 mod trail;
+mod training;
 mod view;
 
 pub use options::{Order, StoreName as Store};
@@ -104,6 +105,7 @@ pub struct Settings {
     /// Where temporary files go.
     pub spill_dir: Option<PathBuf>,
     pub order: Order,
+    /// Huffman codes are not trained here: they are always the static ones.
     pub store: Store,
     pub ask: Ask,
     pub limits: Limits,

@@ -11,6 +11,7 @@ pub mod digest;
 pub mod disk;
 pub mod filter;
 pub mod hash;
+pub mod huffman;
 pub mod intern;
 pub mod log;
 pub mod meter;
@@ -27,6 +28,7 @@ mod sample;
 pub mod sharing;
 pub mod stack;
 pub mod stream;
+pub mod strings;
 pub mod tiers;
 pub mod tree;
 

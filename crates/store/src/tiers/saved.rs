@@ -124,7 +124,7 @@ impl Tiers {
             match &mut own(shard).last {
                 Table::Packed(packed) => packed.reserve(part, key_bits)?,
                 Table::Vectors(table) => table.make_room(part)?,
-                Table::Ways(_) | Table::Cache(_) | Table::Filter(_) => {}
+                Table::Ways(_) | Table::Cache(_) | Table::Filter(_) | Table::Coded(_) => {}
             }
         }
         let mut words = vec![0; record.len() / 4];
@@ -155,8 +155,8 @@ impl Table {
                 let word = |word: &AtomicU32| word.load(Ordering::Relaxed);
                 written = table.iter().try_for_each(|(_, vector)| put_words(out, vector.iter().map(word)));
             }
-            Table::Ways(_) | Table::Cache(_) | Table::Filter(_) => {
-                written = Err(io::Error::other("only what loses no state is written"))
+            Table::Ways(_) | Table::Cache(_) | Table::Filter(_) | Table::Coded(_) => {
+                written = Err(io::Error::other("only states and keys of one length are written"))
             }
         }
         written
@@ -189,7 +189,7 @@ fn put_back(
             table.reserve(1)?;
             table.intern(words, hash)?.1
         }
-        Table::Ways(_) | Table::Cache(_) | Table::Filter(_) => {
+        Table::Ways(_) | Table::Cache(_) | Table::Filter(_) | Table::Coded(_) => {
             unreachable!("the shards were just made, and they are exact")
         }
     })
