@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn keys_are_as_long_as_most_codes_and_a_little_more() {
-        assert_eq!(key_bytes(&[0, 0, 1000, 0, 0, 5, 0, 1]), 3);
+        assert_eq!(key_bytes(&[0, 0, 1000, 0, 0, 4, 0, 1]), 3);
         assert_eq!(key_bytes(&[0, 0, 1000, 0, 0, 6, 0, 1]), 6);
         assert_eq!((key_bytes(&[0, 0, 7]), key_bytes(&[0, 7])), (2, 1));
     }
