@@ -171,10 +171,11 @@ impl Checkpoint {
     /// From now on it is for this search, unless its strategy cannot go on later, or what goes on is another.
     pub fn attach(&mut self, executor: &Executor, plan: &Plan) -> Result<(), Failure> {
         let row = &plan.strategy_parts.row;
-        let holds_all = row.holds_all() && !row.forgets() && plan.codec.is_injective();
+        let holds_all = row.holds_all() && !row.forgets() && plan.codec.is_injective() && plan.code.is_none();
         if plan.search != Order::Bfs || !holds_all {
             return Err(Failure::usage(format!(
-                "--checkpoint: this strategy cannot be resumed ({}, {}, {}): only breadth-first searches that hold every state can",
+                "--checkpoint: this strategy cannot be resumed ({}, {}, {}): only breadth-first searches that hold every state \
+                 can, and not as Huffman codes",
                 plan.strategy, plan.order, plan.store
             )));
         }

@@ -4,7 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
 use crate::hunt;
 use crate::options::Order;
-use crate::plan::Plan;
+use crate::plan::{Plan, coder};
 use plimsoll_model::Model;
 use plimsoll_search::{
     Control, Keeper, Keeping, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
@@ -172,11 +172,13 @@ fn layers<M: Model + ?Sized>(
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Chain, Why> {
     let row = &plan.strategy_parts.row;
-    let store = if !row.is_cache() {
-        Chain::new(plan.codec, &model.used_bits(), 0, grant)
-    } else {
+    let coder = coder(plan.codec, plan.code.as_ref(), &model.used_bits(), grant);
+    let store = coder.and_then(|coder| {
+        if !row.is_cache() {
+            return Chain::of(coder, 0, grant);
+        }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
-        Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, grant)
-    };
+        Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)
+    });
     store.map_err(|Full| Why::Memory)
 }

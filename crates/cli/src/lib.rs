@@ -81,6 +81,7 @@ mod stuck;
 mod subject;
 mod svg;
 mod trail;
+mod training;
 mod view;
 
 pub use options::{Order, StoreName as Store};
@@ -106,6 +107,7 @@ pub struct Settings {
     /// Where temporary files go; by default the system's folder for them.
     pub spill_dirs: Vec<PathBuf>,
     pub order: Order,
+    /// Huffman codes are not trained here: they are always the static ones.
     pub store: Store,
     pub ask: Ask,
     pub limits: Limits,

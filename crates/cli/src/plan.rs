@@ -10,12 +10,14 @@ use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
 use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
 use crate::size::{Size, show_bytes};
+use crate::training::{Trained, TrainingReport};
 use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
+use plimsoll_store::huffman::Code;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
 use plimsoll_store::runs::{Keep, ORIGIN_WORDS};
-use plimsoll_store::{Budget, Chain, Codec, Recent, Room, Row};
+use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -72,6 +74,8 @@ pub struct Wishes {
     pub spill_dirs: Vec<PathBuf>,
     pub order: Option<Order>,
     pub store: StoreName,
+    /// The Huffman code, where the store has one: see [`crate::training`].
+    pub trained: Option<Trained>,
     pub strategy: Option<String>,
     pub cache: Option<String>,
     pub cache_size: Option<Room>,
@@ -142,6 +146,10 @@ pub struct Plan {
     pub strategy_parts: Strategy,
     #[serde(skip)]
     pub crew: Crew,
+    /// What a Huffman code comes from.
+    pub training: Option<TrainingReport>,
+    #[serde(skip)]
+    pub code: Option<Arc<Code>>,
     #[serde(skip)]
     pub codec: Codec,
     #[serde(skip)]
@@ -319,6 +327,8 @@ impl Plan {
             guide: None,
             crew,
             codec,
+            training: wishes.trained.as_ref().map(|trained| trained.report.clone()),
+            code: wishes.trained.as_ref().map(|trained| trained.code.clone()),
             search: order,
             keep,
             strategy_parts: strategy,
@@ -376,11 +386,9 @@ impl Plan {
         } else {
             self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0
         };
-        let mut bytes = self.memory_bytes / 2;
-        while bytes > most {
-            bytes /= 2;
-        }
-        self.store_bytes = bytes;
+        let shares =
+            (1..u64::BITS).flat_map(|halvings| [4, 3].map(|quarters| (self.memory_bytes >> halvings) / 4 * quarters));
+        self.store_bytes = shares.into_iter().find(|bytes| *bytes <= most).unwrap_or(most);
     }
 
     /// How many states a cache holds, and in how many bytes.
@@ -399,7 +407,15 @@ impl Plan {
             self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0
         };
         let pins = self.search != Order::Bfs;
-        let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        if strategy.row.holds_ancestors()
+            && let Some(code) = &mut self.code
+        {
+            // Descendants are counted in the cache itself, so no code may be too long for it.
+            *code = Arc::new(Code::clone(code).with_key_bytes(code.most_bytes()));
+        }
+        let coder = coder(self.codec, self.code.as_ref(), &facts.used_bits, &Grant::unlimited());
+        let coder = coder.expect("nobody limits it");
+        let per_state = Chain::bytes_per_cached(&coder, &strategy.row, pins) as u64;
         if strategy.row.has_levels() {
             // As many as fit, whatever the levels; what a level does not need others may use.
             self.cache_states = (most / per_state).max(1);
@@ -416,10 +432,19 @@ impl Plan {
         }
         strategy.row = strategy.row.with_states(&rooms);
         self.cache_states = states;
-        if self.codec != Codec::Tree {
+        // Nodes, and codes that are too long, are held beside the cache.
+        if !matches!(self.codec, Codec::Tree | Codec::Huffman(_)) {
             self.store_bytes = bytes.saturating_add(CACHE_ROUNDING_BYTES).min(self.store_bytes);
         }
         Ok(())
+    }
+}
+
+/// The codec with its tables.
+pub fn coder(codec: Codec, code: Option<&Arc<Code>>, used: &[u32], grant: &Grant) -> Result<Coder, Full> {
+    match code {
+        Some(code) => Ok(Coder::Huffman(code.clone())),
+        None => Coder::new(codec, used, grant),
     }
 }
 

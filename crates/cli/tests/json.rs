@@ -31,6 +31,7 @@ fn reports_of_every_kind_fit_the_schema() {
         ("dekker.dve", &["--order", "dfs", "--executor", "interp", "--store", "plain"], "holds"),
         ("dekker.dve", &["--max-depth", "3"], "holds to depth"),
         ("dekker.dve", &["--store", "digest:64"], "holds unless collision"),
+        ("dekker.dve", &["--store", "huffman:static"], "holds"),
         ("philosophers_5.dve", &[], "deadlock"),
         ("philosophers_5.dve", &["--order", "dfs"], "deadlock"),
         ("ring_buffer.dve", &[], "error"),

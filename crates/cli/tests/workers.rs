@@ -27,6 +27,7 @@ fn several_workers_report_what_one_reports() {
         ("dve/lift.dve", &["--store", "digest:40"], "holds unless collision"),
         ("dve/lift.dve", &["--store", "bitstate:3", "--disk", "1G"], "holds unless collision"),
         ("dve/lift.dve", &["--store", "adaptive"], "holds unless collision"),
+        ("dve/lift.dve", &["--store", "huffman"], "holds"),
         ("dve/mesi_4.dve", &["--max-states", "30000"], "unknown"),
         ("dve/mesi_4.dve", &["--max-depth", "30"], "holds to depth"),
         ("dve/lift.dve", &["--order", "bfs", "--cache", "LRU", "--cache-size", "9000"], "unknown"),

@@ -62,13 +62,15 @@ pub struct Stats {
     /// If the store may take states for others: how many it is expected to have missed.
     #[serde(skip)]
     pub odds: Option<Odds>,
+    /// Bytes of the codes of all states, if they are held as Huffman codes.
+    pub code_bytes: Option<u64>,
 }
 
 impl Stats {
     /// Asks the store how it is doing.
     pub(crate) fn look_at(&mut self, store: &Tiers) {
         self.distinct = self.states;
-        self.odds = store.odds();
+        (self.odds, self.code_bytes) = (store.odds(), store.code_bytes());
         if let Some(health) = store.health() {
             (self.held, self.capacity, self.forgotten) = (health.held, health.capacity, health.forgotten);
             if health.forgotten > 0 {

@@ -45,7 +45,11 @@ impl Buffers {
 impl Chain {
     /// A chain of one exact tier in 2^`shard_bits` shards, for states whose words use these bits.
     pub fn new(codec: Codec, used: &[u32], shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
-        let coder = Coder::new(codec, used, grant)?;
+        Chain::of(Coder::new(codec, used, grant)?, shard_bits, grant)
+    }
+
+    /// The same for a coder that is there.
+    pub fn of(coder: Coder, shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
         let tiers = Tiers::exact(&coder, shard_bits, grant)?;
         Ok(Chain { coder, tiers })
     }
@@ -64,7 +68,11 @@ impl Chain {
         capacity: usize,
         grant: &Grant,
     ) -> Result<Chain, Full> {
-        let coder = Coder::new(codec, used, grant)?;
+        Chain::of_row(Coder::new(codec, used, grant)?, row, pins, capacity, grant)
+    }
+
+    /// The same for a coder that is there.
+    pub fn of_row(coder: Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Chain, Full> {
         let tiers = Tiers::of(&coder, row, pins, capacity, grant)?;
         Ok(Chain { coder, tiers })
     }
@@ -77,13 +85,12 @@ impl Chain {
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
-    pub fn bytes_per_cached(codec: Codec, used: &[u32], row: &Row, pins: bool) -> usize {
-        let coder = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it");
+    pub fn bytes_per_cached(coder: &Coder, row: &Row, pins: bool) -> usize {
         if row.has_levels() {
-            return Tiers::bytes_per_state_of_levels(&coder);
+            return Tiers::bytes_per_state_of_levels(coder);
         }
         let form = coder.form(0);
-        let caches = row.after_kept().filter(|_| codec == Codec::Packed && !pins);
+        let caches = row.after_kept().filter(|_| matches!(coder, Coder::Packed(_)) && !pins);
         let caches = caches.as_ref().unwrap_or(row);
         match caches.alone().filter(|_| !pins) {
             Some(_) => Ways::bytes_per_entry(form),
@@ -167,13 +174,16 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+    use crate::cache::Rule;
+    use crate::huffman::{Kind, Training};
     use crate::tree::Shape;
     use plimsoll_ir::random::Draw;
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     #[test]
     fn every_codec_agrees_with_a_hash_set() {
-        let codecs = [Codec::Plain, Codec::Packed, Codec::Tree];
+        let codecs = [Codec::Plain, Codec::Packed, Codec::Tree, Codec::Huffman(Kind::Static)];
         let widths = [1, 2, 3, 6, 11, 26];
         for (codec, width) in codecs.into_iter().flat_map(|codec| widths.map(|width| (codec, width))) {
             let mut chain = Chain::new(codec, &vec![3; width], width as u32 % 9, &Grant::unlimited()).unwrap();
@@ -195,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_full_store_says_so_and_stays_within_its_grant() {
-        for codec in [Codec::Plain, Codec::Packed, Codec::Tree] {
+        for codec in [Codec::Plain, Codec::Packed, Codec::Tree, Codec::Huffman(Kind::Static)] {
             let budget = Budget::new(1 << 20);
             let grant = budget.grant("store", 1 << 20);
             let mut chain = Chain::new(codec, &[0xFF_FFFF, 0, 7, 0, 0xFF_FFFF, 1], 2, &grant).unwrap();
@@ -264,6 +274,34 @@ mod tests {
         for number in 0..50_000u32 {
             chain.insert(Block::of(&[number, number % 200], &[0, 1]), &mut buffers, &mut fresh).unwrap();
             assert!(fresh.is_empty(), "{number} is kept");
+        }
+    }
+
+    /// Codes of most lengths in slots that are too short for some: a cache of them answers like one of vectors that holds
+    /// those for ever.
+    #[test]
+    fn caches_of_codes_hold_what_is_too_long_for_them() {
+        let used = [0xFFFF, 0xFF, 3];
+        let mut training = Training::new(&used);
+        (0..5_000).for_each(|number| training.add(&[number % 300, number % 5, number % 3]));
+        let code = training.code();
+        let longest = code.most_bytes();
+        for key_bytes in 1..=longest {
+            let code = Arc::new(code.clone().with_key_bytes(key_bytes));
+            for row in [Row::single(Rule::LeastRecent), Row::chain("MFU:25%,LRU:75%").unwrap()] {
+                let mut chain =
+                    Chain::of_row(Coder::Huffman(code.clone()), &row, false, 10_000, &Grant::unlimited()).unwrap();
+                let (mut buffers, mut fresh, mut draw) = (Buffers::default(), Vec::new(), Draw::new(7));
+                let (mut twin, mut count) = (HashSet::new(), 0);
+                for _ in 0..3_000 {
+                    let number = draw.below(4_000) as u32;
+                    let state = [number * 16, number % 7, number % 3];
+                    chain.insert(Block::of(&state, &[0, 1]), &mut buffers, &mut fresh).unwrap();
+                    assert_eq!(!fresh.is_empty(), twin.insert(state), "{key_bytes} bytes");
+                    count += fresh.len();
+                }
+                assert_eq!(chain.usage().states, count as u64);
+            }
         }
     }
 

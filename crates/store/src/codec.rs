@@ -7,12 +7,14 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Hashed, KeyForm};
 use crate::digest::{self, Digest, Held};
 use crate::hash;
+use crate::huffman::{self, Code};
 use crate::packing::Packing;
 use crate::recent::Recent;
 use crate::stream::{Unloaded, put_number, take_number};
 use crate::tree::{self, Shape, Tree, root};
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -28,13 +30,15 @@ pub enum Codec {
     Bitstate(u32),
     /// As much of a digest as there is room for.
     Adaptive,
+    /// Frequent bytes in few bits.
+    Huffman(huffman::Kind),
 }
 
 impl Codec {
     /// Do different states always have different keys?
     pub fn is_injective(self) -> bool {
         match self {
-            Codec::Plain | Codec::Packed | Codec::Tree => true,
+            Codec::Plain | Codec::Packed | Codec::Tree | Codec::Huffman(_) => true,
             Codec::Digest(_) | Codec::Bitstate(_) | Codec::Adaptive => false,
         }
     }
@@ -54,6 +58,7 @@ impl fmt::Display for Codec {
             Codec::Digest(bits) => write!(f, "digest:{bits}"),
             Codec::Bitstate(bits) => write!(f, "bitstate:{bits}"),
             Codec::Adaptive => f.write_str("adaptive"),
+            Codec::Huffman(kind) => write!(f, "huffman:{kind}"),
         }
     }
 }
@@ -63,7 +68,7 @@ impl Codec {
     pub fn key_words(self, used: &[u32]) -> usize {
         let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
         match self {
-            Codec::Plain => used.len(),
+            Codec::Plain | Codec::Huffman(_) => used.len(),
             Codec::Packed if bits > u64::BITS => 4,
             Codec::Digest(bits) if bits > u64::BITS => 4,
             Codec::Packed | Codec::Tree | Codec::Digest(_) | Codec::Bitstate(_) | Codec::Adaptive => 2,
@@ -78,6 +83,7 @@ pub enum Coder {
     Packed(Packing),
     Tree(Tree),
     Digest(Digest),
+    Huffman(Arc<Code>),
 }
 
 /// The keys of a block of states, left-aligned; a buffer of each worker.
@@ -90,16 +96,19 @@ pub struct Keys {
     /// The states they belong to, by their places in the block.
     pub(crate) positions: Vec<u32>,
     nodes: tree::Scratch,
+    /// The Huffman code of a state.
+    coded: Vec<u8>,
 }
 
 impl Coder {
-    /// A coder for states whose words use these bits.
+    /// A coder for states whose words use these bits; of Huffman codes the static one.
     pub fn new(codec: Codec, used: &[u32], grant: &Grant) -> Result<Coder, Full> {
         let digest = |bits: u32, held: Held| Coder::Digest(Digest::new(used.len(), bits, held));
         Ok(match codec {
             Codec::Digest(bits) => digest(bits, Held::Whole),
             Codec::Bitstate(bits) => digest(digest::MOST_BITS, Held::Bits(bits)),
             Codec::Adaptive => digest(digest::MOST_BITS, Held::Adaptive),
+            Codec::Huffman(_) => Coder::Huffman(Arc::new(Code::fixed(used))),
             Codec::Plain => Coder::Plain { width: used.len() },
             Codec::Packed => {
                 Coder::Packed(Packing::new(used).expect("the plan packs only states that are narrow enough"))
@@ -113,7 +122,7 @@ impl Coder {
         put_number(out, self.kind())?;
         put_number(out, self.width() as u64)?;
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => Ok(()),
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => Ok(()),
             Coder::Tree(tree) => tree.save(out),
         }
     }
@@ -135,6 +144,7 @@ impl Coder {
             Coder::Packed(_) => 1,
             Coder::Tree(_) => 2,
             Coder::Digest(_) => 3,
+            Coder::Huffman(_) => 4,
         }
     }
 
@@ -145,13 +155,14 @@ impl Coder {
             Coder::Packed(packing) => packing.width(),
             Coder::Tree(tree) => tree.width(),
             Coder::Digest(digest) => digest.width(),
+            Coder::Huffman(code) => code.width(),
         }
     }
 
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => Ok(()),
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => Ok(()),
             Coder::Tree(tree) => tree.reserve(count),
         }
     }
@@ -159,7 +170,7 @@ impl Coder {
     /// Can `count` more states be encoded without growing anything?
     pub fn has_room(&self, count: usize) -> bool {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => true,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => true,
             Coder::Tree(tree) => tree.has_room(count),
         }
     }
@@ -173,14 +184,14 @@ impl Coder {
     pub fn recent(&self) -> Recent {
         match self {
             Coder::Packed(_) | Coder::Digest(_) => Recent::of_keys(self.key_bits()),
-            Coder::Plain { .. } | Coder::Tree(_) => Recent::of_states(self.width()),
+            Coder::Plain { .. } | Coder::Tree(_) | Coder::Huffman(_) => Recent::of_states(self.width()),
         }
     }
 
     /// Bits of the longest key so far; 0 if states are compared as they are.
     pub fn key_bits(&self) -> u32 {
         match self {
-            Coder::Plain { .. } => 0,
+            Coder::Plain { .. } | Coder::Huffman(_) => 0,
             Coder::Packed(packing) => packing.key_bits(),
             Coder::Tree(tree) => root::key_bits(tree.bound()),
             Coder::Digest(digest) => digest.bits(),
@@ -195,6 +206,7 @@ impl Coder {
             // Keys of roots get longer.
             Coder::Tree(_) => (size_of::<u64>(), Hashed::Leading),
             Coder::Digest(digest) => (digest.bits().div_ceil(8) as usize, Hashed::Leading),
+            Coder::Huffman(code) => (code.key_bytes(), Hashed::Whole),
         };
         KeyForm { bytes, hashed, told_bits }
     }
@@ -203,11 +215,16 @@ impl Coder {
     /// for them.
     pub fn encode(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
         debug_assert_eq!(states.len() % self.width(), 0);
-        let Keys { high, low, nodes, .. } = keys;
+        let Keys { high, low, nodes, coded, .. } = keys;
         match self {
             Coder::Plain { width } => high.extend(states.chunks_exact(*width).map(hash::words)),
             Coder::Packed(packing) => packing.encode(states, high, low),
             Coder::Digest(digest) => digest.encode(states, high, low),
+            // The tables that hold codes make them again: they are of different lengths, and nobody carries them there.
+            Coder::Huffman(code) => high.extend(states.chunks_exact(code.width()).map(|state| {
+                code.encode(state, coded);
+                hash::bytes(coded)
+            })),
             Coder::Tree(tree) => {
                 tree.encode(states, nodes)?;
                 high.extend(nodes.roots.iter().map(|&root| root::key(root)));
@@ -218,7 +235,7 @@ impl Coder {
 
     pub fn bytes(&self) -> usize {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => 0,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => 0,
             Coder::Tree(tree) => tree.bytes(),
         }
     }
@@ -226,7 +243,7 @@ impl Coder {
     /// Shared parts of states.
     pub fn parts(&self) -> usize {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => 0,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => 0,
             Coder::Tree(tree) => tree.nodes(),
         }
     }

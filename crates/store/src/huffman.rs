@@ -6,13 +6,13 @@
 //! what was counted in some states of the model, with an escape for bytes that did not occur.
 //! (Pelánek, Rosecký and Šeděnka 2008, who have one code for all bytes.)
 
-mod lengths;
+mod counts;
 mod table;
 
 use std::fmt;
 use table::Table;
 
-pub use lengths::STATIC_COUNTS;
+pub use counts::STATIC_COUNTS;
 
 /// Which code, as it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,8 +242,7 @@ mod tests {
             sum += out.len();
         }
         let (mean, expected) = (sum as f64 / states.len() as f64, training.mean_bytes(&code));
-        // Whole bytes take half of one more.
-        assert!((mean - expected - 0.5).abs() < 0.1, "{mean}, {expected}");
+        assert!(mean >= expected && mean < expected + 1.0, "in whole bytes: {mean}, {expected}");
         let entropy = training.entropies().iter().sum::<f64>() / 8.0;
         assert!(expected >= entropy && expected < entropy + 2.0 && expected < 16.0, "{expected}, {entropy}");
         assert!(training.mean_bytes(&code) < training.mean_bytes(&Code::fixed(&used)));

@@ -11,6 +11,7 @@ pub mod digest;
 pub mod disk;
 pub mod filter;
 pub mod hash;
+pub mod huffman;
 pub mod intern;
 pub mod log;
 pub mod meter;
@@ -29,6 +30,7 @@ pub mod sharing;
 mod snapshots;
 pub mod stack;
 pub mod stream;
+pub mod strings;
 pub mod tiers;
 pub mod tree;
 

@@ -35,7 +35,7 @@ impl Strings {
     pub fn new(most_bytes: usize, told_bits: u32, grant: &Grant) -> Result<Strings, Full> {
         assert!(most_bytes <= MOST_BYTES);
         let head = if most_bytes <= u8::MAX as usize { 1 } else { 2 };
-        let (index, strings) = (Region::one_of(1 << told_bits, grant.clone()), Region::one_of(1 << told_bits, grant.clone()));
+        let (index, strings) = (region(told_bits, grant), region(told_bits, grant));
         let mut set = Strings { told_bits, head, index, slots: 0, strings, end: 0, len: 0, grant: grant.clone() };
         set.grow(FIRST_SLOTS)?;
         Ok(set)
@@ -51,6 +51,11 @@ impl Strings {
 
     pub fn bytes(&self) -> usize {
         self.index.bytes() + self.strings.bytes()
+    }
+
+    /// Bytes of the strings alone.
+    pub fn own_bytes(&self) -> usize {
+        self.end - self.len * self.head
     }
 
     pub fn prefetch(&self, hash: u64) {
@@ -70,22 +75,28 @@ impl Strings {
         &bytes[head..][..len]
     }
 
-    /// Inserts a string with this hash; true if it was not there.
-    pub fn insert(&mut self, string: &[u8], hash: u64) -> Result<bool, Full> {
-        if (self.len + 1) * 100 > self.slots * LOAD_PERCENT {
-            let comfortable = self.slots * GROWTH_PERCENT / 100;
-            self.grow(comfortable).or_else(|Full| self.grow(self.slots + self.slots / 16))?;
-        }
+    /// The place of a string with this hash, and whether it is there.
+    fn find(&mut self, string: &[u8], hash: u64) -> (usize, bool) {
         let mut place = self.home(hash);
         loop {
             let start = self.index.words_mut()[place] as usize;
-            if start == 0 {
-                break;
-            }
-            if self.string(start - 1) == string {
-                return Ok(false);
+            if start == 0 || self.string(start - 1) == string {
+                return (place, start != 0);
             }
             place = if place + 1 == self.slots { 0 } else { place + 1 };
+        }
+    }
+
+    /// Inserts a string with this hash; true if it was not there. What is there is known also when nothing more fits.
+    pub fn insert(&mut self, string: &[u8], hash: u64) -> Result<bool, Full> {
+        let (mut place, known) = self.find(string, hash);
+        if known {
+            return Ok(false);
+        }
+        if (self.len + 1) * 100 > self.slots * LOAD_PERCENT {
+            let comfortable = self.slots * GROWTH_PERCENT / 100;
+            self.grow(comfortable).or_else(|Full| self.grow(self.slots + self.slots / 16))?;
+            place = self.find(string, hash).0;
         }
         let (start, end) = (self.end, self.end + self.head + string.len());
         if end > self.strings.bytes() {
@@ -117,7 +128,7 @@ impl Strings {
 
     /// A larger index, which takes the place of the one there is.
     fn grow(&mut self, slots: usize) -> Result<(), Full> {
-        let mut larger = Region::one_of(1 << self.told_bits, self.grant.clone());
+        let mut larger = region(self.told_bits, &self.grant);
         if !larger.grow(slots * 4) {
             return Err(Full);
         }
@@ -137,6 +148,11 @@ impl Strings {
         self.index = larger;
         Ok(())
     }
+}
+
+/// One of two for each set.
+fn region(told_bits: u32, grant: &Grant) -> Region {
+    Region::one_of(2 << told_bits, grant.clone())
 }
 
 fn all_bytes(region: &mut Region) -> &mut [u8] {
@@ -171,7 +187,8 @@ mod tests {
         let budget = Budget::new(300 << 10);
         let mut set = Strings::new(20, 0, &budget.grant("strings", 300 << 10)).unwrap();
         let string = |number: u32| [&number.to_be_bytes()[..], &[7; 9]].concat();
-        let held = (0..).take_while(|&number| set.insert(&string(number), hash::bytes(&string(number))).is_ok()).count();
+        let held =
+            (0..).take_while(|&number| set.insert(&string(number), hash::bytes(&string(number))).is_ok()).count();
         assert!(held > 10_000 && budget.used_bytes() <= 300 << 10, "{held}");
         assert!((0..held as u32).all(|number| set.insert(&string(number), hash::bytes(&string(number))) == Ok(false)));
     }

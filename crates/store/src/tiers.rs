@@ -8,6 +8,7 @@
 //! In a shard a state is asked for in the frozen tables, which admit nothing any more, and inserted into the last one.
 
 mod cached;
+mod coded;
 mod divided;
 mod entry;
 mod layered;
@@ -32,6 +33,7 @@ use crate::snapshots::Snapshots;
 use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use coded::Coded;
 use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -72,6 +74,8 @@ struct Shard {
     /// Tables that admit nothing any more and still answer.
     frozen: Vec<Packed>,
     last: Table,
+    /// Codes that are too long for a cache of them.
+    long: Option<Coded>,
     /// What takes the place of the last table when that holds so many states or has no more room.
     next: Option<(usize, Table)>,
     /// Keys that the frozen tables do not know.
@@ -85,6 +89,8 @@ enum Table {
     Packed(Packed),
     /// Every state that it was given, as it is.
     Vectors(Intern),
+    /// Every state that it was given, as its Huffman code.
+    Coded(Box<Coded>),
     /// Whatever it needs to know most of them again; see [`crate::filter`].
     Filter(Box<Filter>),
     /// As many as fit, by one rule.
@@ -106,7 +112,7 @@ impl Tiers {
         let key_bits = coder.key_bits();
         let digest_bits = match coder {
             Coder::Digest(digest) => Some(digest.bits()),
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Tree(_) => None,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Tree(_) | Coder::Huffman(_) => None,
         };
         let shards = match lossy::shards(coder, shard_bits, &arena) {
             Some(shards) => shards?,
@@ -144,7 +150,12 @@ impl Tiers {
                 None => Table::Cache(Box::new(Cache::new(row, form, capacity, grant)?)),
             })
         };
-        let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
+        let long = || match coder {
+            Coder::Huffman(code) => Coded::new(code, shard_bits, grant).map(Some),
+            _ => Ok(None),
+        };
+        let shard = |table: Result<Table, Full>| Ok(Shard::with_long(table?, long()?));
+        let shards = (0..1 << shard_bits).map(table).map(shard).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
         let (digest_bits, key_bits) = (None, AtomicU32::new(0));
         Ok(Tiers {
@@ -181,7 +192,7 @@ impl Tiers {
     pub fn needs(&self) -> Needs {
         let shard = lock(&self.shards[0]);
         let (kinds, parents, fresh_only) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
-            Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => (false, false, true),
+            Table::Packed(_) | Table::Vectors(_) | Table::Coded(_) | Table::Filter(_) => (false, false, true),
             // Caches count meetings.
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents(), false),
             Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents(), false),
@@ -195,10 +206,12 @@ impl Tiers {
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.
     /// Only for caches that can pin states.
     pub(crate) fn enter_pinned(&mut self, state: &[u32], keys: &Keys, note: Note) -> Option<Answer> {
-        let cache = self.pinning()?;
+        let Shard { last: Table::Cache(cache), long, .. } = own(&mut self.shards[0]) else { return None };
         let bytes = key_bytes(keys.high[0], keys.low.first().copied());
-        let key = key_of(&bytes, state, cache.form());
-        Some(cache.insert(key, keys.high[0], note, true, Place::NOWHERE))
+        Some(match key_of(&bytes, state, cache.form(), long.as_mut()) {
+            Some(key) => cache.insert(key, keys.high[0], note, true, Place::NOWHERE),
+            None => long.as_mut().map_or(Answer::Full, |long| long.hold(keys.high[0])),
+        })
     }
 
     /// The table of caches that can pin states.
@@ -346,6 +359,7 @@ impl Tiers {
 fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) -> Result<Vec<Mutex<Shard>>, Full> {
     let table = |_| {
         Ok(match coder {
+            Coder::Huffman(code) => Table::Coded(Box::new(Coded::new(code, shard_bits, grant)?)),
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
             Coder::Packed(_) | Coder::Tree(_) | Coder::Digest(_) => {
                 Table::Packed(Packed::new(coder.key_bits(), shard_bits, arena)?)
@@ -365,7 +379,11 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 
 impl Shard {
     fn new(last: Table) -> Mutex<Shard> {
-        Mutex::new(Shard { frozen: Vec::new(), last, next: None, unknown: Batch::default() })
+        Shard::with_long(last, None)
+    }
+
+    fn with_long(last: Table, long: Option<Coded>) -> Mutex<Shard> {
+        Mutex::new(Shard { frozen: Vec::new(), last, long, next: None, unknown: Batch::default() })
     }
 
     /// Enters keys of a block that belong to this shard, number `shard`.
@@ -390,13 +408,13 @@ impl Shard {
             self.frozen.push(full);
         }
         if self.frozen.is_empty() {
-            return self.last.enter(block, states, range, parents, key_bits);
+            return self.last.enter(block, states, range, parents, key_bits, self.long.as_mut());
         }
         let frozen = &self.frozen;
         frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));
         self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
         let unknown = &self.unknown;
-        let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits);
+        let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits, None);
         unknown.pass_answers(states);
         entered
     }
@@ -406,22 +424,25 @@ impl Shard {
         let bytes = match &self.last {
             Table::Packed(_) | Table::Filter(_) | Table::Levels(_) => 0,
             Table::Vectors(table) => table.bytes(),
+            Table::Coded(coded) => coded.bytes(),
             Table::Ways(ways) => ways.bytes(),
             Table::Cache(cache) => cache.bytes(),
         };
-        (self.frozen.iter().map(Packed::len).sum::<usize>() + self.last.len(), bytes)
+        let long = self.long.as_ref().map_or((0, 0), |long| (long.len(), long.bytes()));
+        (self.frozen.iter().map(Packed::len).sum::<usize>() + self.last.len() + long.0, bytes + long.1)
     }
 
     /// How many states are held before the caches.
     fn kept(&self) -> usize {
         let frozen = self.frozen.iter().map(Packed::len).sum::<usize>();
+        let frozen = frozen + self.long.as_ref().map_or(0, Coded::len);
         frozen + self.next.as_ref().map_or(0, |_| self.last.len())
     }
 
     fn health(&self) -> Option<(Health, &Distinct)> {
         let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
         let (mut health, sketch) = match table {
-            Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => return None,
+            Table::Packed(_) | Table::Vectors(_) | Table::Coded(_) | Table::Filter(_) => return None,
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
             Table::Levels(levels) => (levels.health(), &levels.distinct),
@@ -438,6 +459,7 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.len(),
             Table::Vectors(table) => table.len(),
+            Table::Coded(coded) => coded.len(),
             Table::Filter(filter) => filter.len(),
             Table::Ways(ways) => ways.len(),
             Table::Cache(cache) => cache.len(),
@@ -450,6 +472,7 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.prefetch(keys),
             Table::Vectors(table) => keys.high.iter().for_each(|&hash| table.prefetch(hash)),
+            Table::Coded(coded) => keys.high.iter().for_each(|&hash| coded.prefetch(hash)),
             Table::Filter(filter) => filter.prefetch(keys),
             Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
             Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
@@ -462,7 +485,8 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.reserve(count, key_bits),
             Table::Vectors(table) => table.reserve(count),
-            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Ok(()),
+            // It grows as it is filled.
+            Table::Coded(_) | Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Ok(()),
             Table::Levels(levels) => levels.reserve(count, key_bits),
         }
     }
@@ -475,14 +499,16 @@ impl Table {
         range: Range<usize>,
         parents: Parents,
         key_bits: u32,
+        long: Option<&mut Coded>,
     ) -> Result<(), Full> {
         self.reserve(range.len(), key_bits)?;
         let entered = match self {
             Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
             Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range.clone()))),
-            Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
-            Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
+            Table::Coded(coded) => coded.insert_all(block, states, range.clone()),
+            Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents, long),
+            Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents, long),
             Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range.clone())),
         };
         // Where some found no room, those before them are held all the same.

@@ -11,7 +11,7 @@ use crate::loading::Loading;
 use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
-use crate::plan::{Facts, Plan, Wishes};
+use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::advice::advice;
 use crate::report::trace::Origin;
@@ -21,7 +21,7 @@ use crate::room::{self, Watched};
 use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
-use crate::{apart, chart, interrupt, loading, machine, progress, trail};
+use crate::{apart, chart, interrupt, loading, machine, progress, trail, training};
 use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
@@ -196,7 +196,7 @@ impl Run<'_> {
         loading::end();
         let guide = hunted(options).map(|hunt| guide(hunt, executor.system(), cost.as_ref()));
         let (guide, about_guide) = guide.unwrap_or_default();
-        let mut plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+        let mut plan = training::plan(wishes(options), executor.model(), self.deadline())?;
         plan.guide = guide.map(Arc::new);
         notes.extend(about_guide.map(String::from));
         notes.extend(exact_instead(&plan, executor.model()));
@@ -308,7 +308,7 @@ impl Run<'_> {
         cover(system, covers, |system| {
             let content = Content::System(system).optimised();
             let executor = executor(self.options, content, symmetry, &mut Vec::new());
-            let plan = Plan::resolve(&wishes(self.options), &Facts::now(executor.model()))?;
+            let plan = training::plan(wishes(self.options), executor.model(), self.deadline())?;
             let mut health = Health::new(&plan.strategy_parts);
             let searched = self.search_by(&plan, properties_only, &mut health, |budget, control| {
                 search_with(&executor, &plan, budget, control, None)
@@ -403,6 +403,10 @@ impl Run<'_> {
         Ok(larger.map_or(Ok(searched), Err))
     }
 
+    fn deadline(&self) -> Option<Instant> {
+        self.options.budget.time.and_then(|time| self.start.checked_add(time))
+    }
+
     fn search_by(
         &self,
         plan: &Plan,
@@ -411,7 +415,7 @@ impl Run<'_> {
         run: impl FnOnce(&Budget, &mut Control) -> Searched,
     ) -> Searched {
         let options = self.options;
-        let deadline = options.budget.time.and_then(|time| self.start.checked_add(time));
+        let deadline = self.deadline();
         let limits = Limits {
             deadline,
             // A limit that somebody chose is enough for a search that need not end.
@@ -482,6 +486,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
         spill_dirs: options.budget.spill_dir.clone(),
         order: options.search.order,
         store: options.search.store,
+        trained: None,
         strategy: options.search.strategy.clone(),
         cache: options.search.cache.clone(),
         cache_size: options.search.cache_size,

@@ -170,7 +170,7 @@ pub struct SearchOptions {
     pub seed: Option<u64>,
     /// How visited states are held: see `plimsoll strategies`
     ///
-    /// How visited states are held: auto, plain, packed or tree, which are exact; digest:40, digest:64, digest:128, bitstate:K or
+    /// How visited states are held: auto, plain, packed, tree, huffman:static or huffman:trained(bfs,N), which are exact; digest:40, digest:64, digest:128, bitstate:K or
     /// adaptive, which may take a state for another, so that at best the model `holds unless collision`
     #[arg(long, value_name = "NAME", default_value_t = StoreName::Auto, hide_short_help = true)]
     pub store: StoreName,

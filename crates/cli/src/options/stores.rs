@@ -2,6 +2,7 @@
 
 use plimsoll_store::Codec;
 use plimsoll_store::filter::MOST_BITS_PER_STATE;
+use plimsoll_store::huffman::Kind;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,6 +10,8 @@ use std::str::FromStr;
 const USUAL_BITS_PER_STATE: u32 = 4;
 /// Digests are this long if nobody says otherwise.
 const USUAL_DIGEST_BITS: u32 = 64;
+/// States from which a code comes.
+const USUAL_TRAINING_STATES: u64 = 10_000;
 const DIGESTS: [u32; 3] = [40, 64, 128];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,6 +25,7 @@ pub enum StoreName {
     Digest(u32),
     Bitstate(u32),
     Adaptive,
+    Huffman(Kind),
 }
 
 /// A family of stores.
@@ -34,7 +38,7 @@ pub struct Store {
 }
 
 /// The table.
-pub const STORES: [Store; 7] = [
+pub const STORES: [Store; 9] = [
     Store { name: "auto", example: "auto", meaning: "packed if states use up to 60 bits, else tree" },
     Store { name: "plain", example: "plain", meaning: "states as they are" },
     Store {
@@ -43,6 +47,16 @@ pub const STORES: [Store; 7] = [
         meaning: "the bits that states use, at most 128, less what their place tells",
     },
     Store { name: "tree", example: "tree", meaning: "tree compression" },
+    Store {
+        name: "huffman:static",
+        example: "huffman:static",
+        meaning: "Huffman codes from our own models (Pelanek, Rosecky, Sedenka 2008)",
+    },
+    Store {
+        name: "huffman:trained(ORDER,N)",
+        example: "huffman:trained(bfs,10000)",
+        meaning: "a Huffman code for each byte, from the first N states of a search, bfs or dfs",
+    },
     Store {
         name: "digest:BITS",
         example: "digest:64",
@@ -71,6 +85,7 @@ impl StoreName {
             StoreName::Digest(bits) => Some(Codec::Digest(bits)),
             StoreName::Bitstate(bits) => Some(Codec::Bitstate(bits)),
             StoreName::Adaptive => Some(Codec::Adaptive),
+            StoreName::Huffman(kind) => Some(Codec::Huffman(kind)),
         }
     }
 }
@@ -88,6 +103,9 @@ impl FromStr for StoreName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<StoreName, String> {
+        if let Some(kind) = text.strip_prefix("huffman") {
+            return parse_huffman(kind).map(StoreName::Huffman).ok_or_else(|| unknown(text));
+        }
         let (name, number) = match text.split_once(':') {
             Some((name, number)) => (name, Some(number.parse::<u32>().map_err(|_| unknown(text))?)),
             None => (text, None),
@@ -109,6 +127,23 @@ impl FromStr for StoreName {
     }
 }
 
+/// Reads `:static`, `:trained`, `:trained(bfs,1000)` or nothing.
+fn parse_huffman(text: &str) -> Option<Kind> {
+    match text {
+        "" | ":trained" => return Some(Kind::Trained { breadth_first: true, states: USUAL_TRAINING_STATES }),
+        ":static" => return Some(Kind::Static),
+        _ => {}
+    }
+    let (order, states) = text.strip_prefix(":trained(")?.strip_suffix(')')?.split_once(',')?;
+    let breadth_first = match order.trim() {
+        "bfs" => true,
+        "dfs" => false,
+        _ => return None,
+    };
+    let states = states.trim().parse().ok().filter(|states| *states > 0)?;
+    Some(Kind::Trained { breadth_first, states })
+}
+
 fn unknown(text: &str) -> String {
     let names: Vec<&str> = STORES.iter().map(|store| store.name).collect();
     format!("there is no store `{text}`; there are {}: `plimsoll strategies` explains them", names.join(", "))
@@ -123,16 +158,30 @@ mod tests {
         for store in &STORES {
             let parsed = store.example.parse::<StoreName>().unwrap();
             assert_eq!(parsed.to_string(), store.example);
-            let family = store.name.trim_end_matches("BITS").trim_end_matches('K');
+            let family = store.name.trim_end_matches("BITS").trim_end_matches('K').trim_end_matches("ORDER,N)");
             assert!(store.example.starts_with(family));
         }
         assert_eq!("digest".parse::<StoreName>().unwrap().to_string(), "digest:64");
         assert_eq!("bitstate".parse::<StoreName>().unwrap().to_string(), "bitstate:4");
+        assert_eq!("huffman:trained(dfs, 77)".parse::<StoreName>().unwrap().to_string(), "huffman:trained(dfs,77)");
     }
 
     #[test]
     fn wrong_names_are_refused_with_the_right_ones() {
-        for text in ["", "trees", "tree:", "tree:3", "packed:x", "adaptive:1", "digest:x", ":", "bitstate:-1"] {
+        for text in [
+            "",
+            "trees",
+            "tree:",
+            "tree:3",
+            "packed:x",
+            "adaptive:1",
+            "huffman:x",
+            "huffman:trained(bfs,0)",
+            "huffman:trained(bfs)",
+            "digest:x",
+            ":",
+            "bitstate:-1",
+        ] {
             assert!(text.parse::<StoreName>().unwrap_err().contains("digest:BITS"), "{text}");
         }
         assert!("digest:50".parse::<StoreName>().unwrap_err().contains("40, 64 or 128"));

@@ -52,6 +52,8 @@ pub struct Report {
     /// If the store may take states for others: how many it is expected to have missed, and the probability that it missed any.
     pub expected_omissions: Option<f64>,
     pub miss_probability: Option<f64>,
+    /// Bytes of the Huffman code of a state on average, where each is held as it is.
+    pub code_bytes: Option<f64>,
     /// States that a cache holds, and may hold.
     pub cache_states: u64,
     pub cache_capacity: u64,
@@ -168,6 +170,7 @@ impl Report {
             redundancy: stats.redundancy(),
             expected_omissions: stats.odds.map(Odds::omissions),
             miss_probability: stats.odds.map(Odds::probability),
+            code_bytes: stats.code_bytes.map(|bytes| per(bytes as f64, stats.states as f64)),
             cache_states: stats.held,
             cache_capacity: stats.capacity,
             seconds: times.search,

@@ -122,6 +122,15 @@ fn numbers(report: &Report, out: &mut String) {
     }
     line("states/s", show_count(report.states_per_second as u64));
     line("bytes/state", format!("{:.1}", report.bytes_per_state));
+    if let Some(training) = &report.plan.training {
+        let ratio = training.expected_ratio * 100.0;
+        line("training", format!("{} states", show_count(training.states)));
+        line("  took", show_seconds(training.seconds));
+        line("  expected code", format!("{:.1} B, {ratio:.0} %", training.expected_bytes));
+    }
+    if let Some(bytes) = report.code_bytes {
+        line("code", format!("{bytes:.1} B, {:.0} %", bytes * 100.0 / report.model.state_bytes as f64));
+    }
     line("state vector", format!("{} B", report.model.state_bytes));
     if let Some(layers) = &report.layers {
         layers.show(out);

@@ -85,8 +85,8 @@ fn holds(ask: &Ask, view: &View) -> String {
 fn unless(odds: Odds, stats: &Stats) -> String {
     let (missed, any) = (show_small(odds.omissions()), show_small(odds.probability() * 100.0));
     format!(
-        "nothing wrong was seen in {} states, but the store may have taken states for others: {missed} are expected to be missing \
-         (that any is: {any} %), and what only they lead to",
+        "nothing wrong was seen in {} states, but {missed} more are expected to have been taken for others (that any was: \
+         {any} %), and what only they lead to was not seen",
         show_count(stats.states)
     )
 }

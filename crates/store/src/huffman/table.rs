@@ -77,7 +77,11 @@ impl Table {
             first <<= 1;
             if code < first + u32::from(count) {
                 let symbol = self.symbols[index + (code - first) as usize] as usize;
-                return if symbol == ESCAPE { (0..8).fold(0, |byte, _| byte << 1 | next()) as u8 } else { symbol as u8 };
+                return if symbol == ESCAPE {
+                    (0..8).fold(0, |byte, _| byte << 1 | next()) as u8
+                } else {
+                    symbol as u8
+                };
             }
             first += u32::from(count);
             index += count as usize;
@@ -105,7 +109,8 @@ fn unlimited_lengths(weights: &[(u16, u64)]) -> [u32; SYMBOLS] {
         lengths[*symbol as usize] = 1;
         return lengths;
     }
-    let mut heap: BinaryHeap<_> = weights.iter().enumerate().map(|(age, &(_, weight))| Reverse((weight, age))).collect();
+    let mut heap: BinaryHeap<_> =
+        weights.iter().enumerate().map(|(age, &(_, weight))| Reverse((weight, age))).collect();
     // Who is inside whom; symbols come first.
     let mut above: Vec<usize> = vec![0; weights.len()];
     while let (Some(Reverse((least, one))), Some(Reverse((next, two)))) = (heap.pop(), heap.pop()) {

@@ -1,6 +1,7 @@
 //! How the keys of a block are inserted into caches, and how caches hear of the states that were expanded.
 
 use super::Block;
+use super::coded::Coded;
 use crate::batch::Batch;
 use crate::budget::Full;
 use crate::cache::{Answer, AnyCache, Hashed, KeyForm, Note, Place};
@@ -12,11 +13,17 @@ pub(super) fn key_bytes(high: u64, low: Option<u64>) -> [u8; 16] {
     ((high as u128) << 64 | low.unwrap_or(0) as u128).to_be_bytes()
 }
 
-/// The key of a state: what was computed for it, or the state itself.
-pub(super) fn key_of<'a>(computed: &'a [u8; 16], state: &'a [u32], form: KeyForm) -> &'a [u8] {
-    match form.hashed {
-        Hashed::Leading => &computed[..form.bytes],
-        Hashed::Whole => bytemuck::cast_slice(state),
+/// The key of a state: what was computed for it, its code, or the state itself. None if its code is too long for a cache.
+pub(super) fn key_of<'a>(
+    computed: &'a [u8; 16],
+    state: &'a [u32],
+    form: KeyForm,
+    coded: Option<&'a mut Coded>,
+) -> Option<&'a [u8]> {
+    match (form.hashed, coded) {
+        (Hashed::Leading, _) => Some(&computed[..form.bytes]),
+        (Hashed::Whole, Some(coded)) => coded.key(state),
+        (Hashed::Whole, None) => Some(bytemuck::cast_slice(state)),
     }
 }
 
@@ -27,16 +34,21 @@ pub(super) fn insert_cached<C: AnyCache>(
     batch: &Batch,
     range: Range<usize>,
     mut parents: Parents,
+    mut long: Option<&mut Coded>,
 ) -> Result<usize, Full> {
     let run = batch.run(range.clone());
     run.high.iter().for_each(|&hash| cache.prefetch(hash));
     let (form, mut count) = (cache.form(), 0);
     for (index, (&position, answer)) in batch.positions(range.clone()).iter().zip(batch.answers(range)).enumerate() {
-        let parent = parents.expand_until(position, cache);
+        let parent = parents.expand_until(position, cache, long.as_deref_mut());
         let bytes = key_bytes(run.high[index], run.low.get(index).copied());
-        let key = key_of(&bytes, block.state(position as usize), form);
         let kind = block.kinds.get(position as usize).copied().unwrap_or(0);
-        match cache.insert(key, run.high[index], Note { depth: block.depth, kind }, false, parent) {
+        let note = Note { depth: block.depth, kind };
+        let held = match key_of(&bytes, block.state(position as usize), form, long.as_deref_mut()) {
+            Some(key) => cache.insert(key, run.high[index], note, false, parent),
+            None => long.as_mut().map_or(Answer::Full, |long| long.hold(run.high[index])),
+        };
+        match held {
             Answer::New(_) => {
                 answer.store(1, Ordering::Relaxed);
                 count += 1;
@@ -45,7 +57,7 @@ pub(super) fn insert_cached<C: AnyCache>(
             Answer::Full => return Err(Full),
         }
     }
-    parents.expand_until(u32::MAX, cache);
+    parents.expand_until(u32::MAX, cache, long);
     parents.close(cache);
     Ok(count)
 }
@@ -67,7 +79,7 @@ impl<'a> Parents<'a> {
 
     /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
     /// if successors must know it.
-    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C) -> Place {
+    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C, mut long: Option<&mut Coded>) -> Place {
         let batch = self.batch;
         while let Some(at) = self.left.clone().next() {
             let index = batch.positions(at..at + 1)[0] as usize;
@@ -78,8 +90,8 @@ impl<'a> Parents<'a> {
             self.left.next();
             let run = batch.run(at..at + 1);
             let bytes = key_bytes(run.high[0], run.low.first().copied());
-            let key = key_of(&bytes, self.block.parent(index), cache.form());
-            let (place, successors) = (cache.find(key, run.high[0]), (end - first) as usize);
+            let key = key_of(&bytes, self.block.parent(index), cache.form(), long.as_deref_mut());
+            let (place, successors) = (key.and_then(|key| cache.find(key, run.high[0])), (end - first) as usize);
             self.close(cache);
             match place {
                 // Only with `cover` does it stay where it is while its successors are inserted.

@@ -4,15 +4,26 @@
 //! that are longer are held beside it, as strings, and never leave. That is more than a rule asks for, so whatever is promised
 //! about it stays true.
 
-use super::{Batch, Block, Full};
+use super::{Batch, Block, Full, Shard, Table, Tiers, lock};
 use crate::budget::Grant;
-use crate::cache::Answer;
+use crate::cache::{Answer, Place};
 use crate::hash;
 use crate::huffman::Code;
 use crate::strings::Strings;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+impl Tiers {
+    /// Bytes of all codes, if states are held as codes of their own length.
+    pub fn code_bytes(&self) -> Option<u64> {
+        let bytes = |shard: &Mutex<Shard>| match &lock(shard).last {
+            Table::Coded(coded) => Some(coded.code_bytes() as u64),
+            _ => None,
+        };
+        self.shards.iter().map(bytes).sum()
+    }
+}
 
 /// Codes as strings, and what makes them.
 #[derive(Debug)]
@@ -37,6 +48,11 @@ impl Coded {
         self.strings.bytes()
     }
 
+    /// Bytes of the codes alone.
+    pub fn code_bytes(&self) -> usize {
+        self.strings.own_bytes()
+    }
+
     pub fn prefetch(&self, hash: u64) {
         self.strings.prefetch(hash);
     }
@@ -50,7 +66,7 @@ impl Coded {
     /// Holds the state whose key was asked for last.
     pub fn hold(&mut self, hash: u64) -> Answer {
         match self.strings.insert(&self.buffer, hash) {
-            Ok(true) => Answer::New(crate::cache::Place::NOWHERE),
+            Ok(true) => Answer::New(Place::NOWHERE),
             Ok(false) => Answer::Known,
             Err(Full) => Answer::Full,
         }

@@ -1,5 +1,6 @@
 //! One shard becomes many: what a table holds goes where its leading bits tell.
 
+use super::coded::Coded;
 use super::{Shard, Table, Tiers, exact_shards, lossy, own};
 use crate::batch::shard_of;
 use crate::budget::Full;
@@ -28,9 +29,10 @@ impl Tiers {
         if matches!(shard.last, Table::Levels(_)) {
             return self.divide_levels(shard_bits).is_ok();
         }
-        let divided = match &shard.last {
+        let divided = match &mut shard.last {
             Table::Packed(table) => packed(table, &mut shards, coder.key_bits()),
             Table::Vectors(table) => vectors(table, &mut shards),
+            Table::Coded(table) => coded(table, &mut shards),
             Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => Err(Full),
         };
         if divided.is_ok() {
@@ -67,4 +69,15 @@ fn vectors(all: &Intern, shards: &mut [Mutex<Shard>]) -> Result<(), Full> {
         }
     }
     Ok(())
+}
+
+/// Puts the codes of one table into shards that are empty.
+fn coded(all: &mut Coded, shards: &mut [Mutex<Shard>]) -> Result<(), Full> {
+    let (shard_bits, mut taken) = (shards.len().ilog2(), Ok(()));
+    all.visit(|string, hash| {
+        if let (Table::Coded(table), Ok(())) = (&mut own(&mut shards[shard_of(hash, shard_bits)]).last, taken) {
+            taken = table.take(string, hash);
+        }
+    });
+    taken
 }

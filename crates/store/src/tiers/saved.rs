@@ -163,7 +163,7 @@ impl Tiers {
         self.shards.iter_mut().try_for_each(|shard| match &mut own(shard).last {
             Table::Packed(packed) => packed.reserve(part, key_bits),
             Table::Vectors(table) => table.make_room(part),
-            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => Ok(()),
+            Table::Coded(_) | Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => Ok(()),
         })
     }
 
@@ -198,7 +198,7 @@ impl Tiers {
                 table.reserve(1)?;
                 table.intern(words, hash)?.1
             }
-            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => {
+            Table::Coded(_) | Table::Filter(_) | Table::Ways(_) | Table::Cache(_) | Table::Levels(_) => {
                 unreachable!("the shards were made for this")
             }
         })
