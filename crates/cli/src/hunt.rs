@@ -85,10 +85,7 @@ impl Hunt {
 
     /// Does it make use of the memory it is given? A mere walk needs none.
     pub fn is_aware(self) -> bool {
-        match self {
-            Hunt::Local | Hunt::Swarm => true,
-            _ => false,
-        }
+        matches!(self, Hunt::Local | Hunt::Swarm)
     }
 
     /// Can several workers take part?

@@ -90,7 +90,7 @@ impl Guide {
             });
         }
         let kind = if never_too_much { Kind::Largest } else { Kind::Sum };
-        let plain = system.exclusive.is_none() && values.iter().all(|value| never_fails(value));
+        let plain = system.exclusive.is_none() && values.iter().all(never_fails);
         Some(Guide { interp: evaluator(system, values), goals: terms, kind, plain })
     }
 
