@@ -276,7 +276,9 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, &strategy.row, wishes.disk_bytes > 0, facts)?;
+        // A search that may go on another day may do so on disk: keys must be the same then.
+        let may_leave = wishes.disk_bytes > 0 || wishes.checkpoint;
+        let codec = choose_codec(wishes.store, &strategy.row, may_leave, facts)?;
         // Who asks for numbers wants to know at once what is fresh.
         let keep = keep_of(&strategy, codec, wishes.disk_bytes)?.filter(|_| !wishes.numbers);
         let order = strategy.order;

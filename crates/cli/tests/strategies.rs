@@ -87,7 +87,7 @@ fn strategies_that_cannot_be_are_refused_with_what_can() {
         (&["--cache-size", "0"], "states (600), bytes (64M)"),
         (&["--cache-size", "few"], "states (600), bytes (64M)"),
         (&["--cache", "LRU", "--redundancy-limit", "0.5"], "6x"),
-        (&["--strategy", "best"], "cache:LRU"),
+        (&["--strategy", "quick"], "cache:LRU"),
         (&["--strategy", ""], "cache:LRU"),
         (&["--strategy", "sleepcache:LRU"], "sleep+cache:RND"),
         (&["--strategy", "sleep++full"], "sleep+cache:RND"),
@@ -139,13 +139,13 @@ fn a_deep_search_leaves_the_cold_end_of_its_stack_on_disk() {
         "int n; process P { state a; init a; trans a -> a { guard n < 30000; effect n = n + 1; }; } system async;";
     std::fs::write(&model, text).unwrap();
     let model = model.display().to_string();
-    let options = ["--order", "dfs", "--no-deadlock", "--memory", "12M", "--disk", "100M"];
+    let options = ["--order", "dfs", "--no-deadlock", "--memory", "14M", "--disk", "100M"];
     let (code, found) = report(&[&[model.as_str()], &options[..]].concat());
     assert_eq!((code, number(&found, "states"), number(&found, "depth")), (0, 30_001, 30_000), "{found}");
     let on_disk = found["ledger"].as_array().unwrap().iter().find(|row| row["medium"] == "disk").unwrap();
     assert!(on_disk["peak"].as_u64().unwrap() > 0, "{on_disk}");
     // The deadlock at the end is found, and the way to it is read back from disk and replayed.
-    let options = ["--order", "dfs", "--memory", "12M", "--disk", "100M"];
+    let options = ["--order", "dfs", "--memory", "14M", "--disk", "100M"];
     let (code, found) = report(&[&[model.as_str()], &options[..]].concat());
     assert_eq!((code, found["verdict"].as_str()), (10, Some("deadlock")), "{}", found["reason"]);
     assert!(found["reason"].as_str().unwrap().contains("30,000 steps"), "{}", found["reason"]);

@@ -292,7 +292,7 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
         let memory = |bytes: u64| [bytes, 1 << 40, 1 << 40];
         let scarce =
             |crew: Crew, bytes: u64| Setting { memory: memory(bytes), layered: true, ..unlimited(codec, crew, ask) };
-        let least = if codec == Codec::Packed { 150 << 10 } else { 260 << 10 };
+        let least = if codec == Codec::Packed { 150 << 10 } else { 200 << 10 };
         let (whole, _) = search(&model, &plenty, None).unwrap();
         // At the end of a level at the latest, so all of these become checkpoints.
         let due: Vec<usize> = (0..3).map(|_| 24 + draw.below(22) as usize).collect();
@@ -307,7 +307,7 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
         were_on_disk[number % 2] += on_disk.iter().filter(|&kept| from_runs(kept)).count();
         for (index, kept) in on_disk.iter().chain(&in_memory).enumerate() {
             let workers = [1, 2, 5][(index + number) % 3];
-            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), 2 * least)] {
+            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), 3 * least)] {
                 let (seen, _) = search(&model, &setting, Some(kept)).unwrap();
                 let (Outcome { verdict, stats, .. }, of) = (&seen.outcome, &whole.outcome.stats);
                 assert_eq!((verdict, stats.states, stats.transitions), (&Verdict::Holds, of.states, of.transitions));
