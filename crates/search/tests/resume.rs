@@ -307,7 +307,7 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
         were_on_disk[number % 2] += on_disk.iter().filter(|&kept| from_runs(kept)).count();
         for (index, kept) in on_disk.iter().chain(&in_memory).enumerate() {
             let workers = [1, 2, 5][(index + number) % 3];
-            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), 3 * least)] {
+            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), 10 * least)] {
                 let (seen, _) = search(&model, &setting, Some(kept)).unwrap();
                 let (Outcome { verdict, stats, .. }, of) = (&seen.outcome, &whole.outcome.stats);
                 assert_eq!((verdict, stats.states, stats.transitions), (&Verdict::Holds, of.states, of.transitions));
