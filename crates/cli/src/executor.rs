@@ -12,7 +12,7 @@ use plimsoll_search::Walk;
 /// Memory that compiling takes for each operator or statement, measured.
 const COMPILE_BYTES: u64 = 1200;
 /// And for its own code and tables.
-const COMPILER_BYTES: u64 = 5 << 20;
+const COMPILER_BYTES: u64 = 17 << 18;
 /// Compiling may take this part of the budget.
 const COMPILE_SHARE: u64 = 4;
 
