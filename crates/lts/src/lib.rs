@@ -2,7 +2,7 @@
 //!
 //! As files they are streams of edges, in the text format of other tools ([`aut`]) or in a compact one of ours
 //! ([`binary`]); [`EdgeReader`] reads either. In memory they are arrays ([`Lts`]), which [`minimise`] makes as small as an
-//! equivalence allows and [`compare`] holds against each other.
+//! equivalence allows and [`compare()`] holds against each other.
 
 #![forbid(unsafe_code)]
 

@@ -26,11 +26,7 @@ impl Judgement {
         let (verdict, reason, exit_code) = match verdict {
             Verdict::Holds => ("holds", holds(ask, view), exit::HOLDS),
             Verdict::HoldsUnless(odds) => ("holds unless collision", unless(*odds, stats), exit::HOLDS_UNLESS),
-            Verdict::HoldsToDepth(depth) => (
-                "holds to depth",
-                format!("nothing is wrong within {depth} steps; deeper states were not visited"),
-                exit::HOLDS_TO_DEPTH,
-            ),
+            Verdict::HoldsToDepth(depth) => ("holds to depth", to_depth(*depth, ask), exit::HOLDS_TO_DEPTH),
             Verdict::Violated(violation) => {
                 let steps = steps(shown.map_or(violation.trace.steps(), |shown| shown.positions().len() - 1));
                 let problem = shown.and_then(|shown| shown.problem.clone());
@@ -62,6 +58,12 @@ fn headline(verdict: &'static str, searched: bool) -> &'static str {
         "reached" => "found",
         other => other,
     }
+}
+
+/// A state that many steps away was looked at, but where it leads was not.
+fn to_depth(depth: u32, ask: &Ask) -> String {
+    let deadlocks = if ask.deadlocks { ", and no state nearer than that is deadlocked" } else { "" };
+    format!("nothing is wrong within {depth} steps{deadlocks}; deeper states were not visited")
 }
 
 fn holds(ask: &Ask, view: &View) -> String {
