@@ -7,7 +7,7 @@ use crate::options::Order;
 use crate::plan::{Plan, coder};
 use plimsoll_model::Model;
 use plimsoll_search::{
-    Control, Keeper, Keeping, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
+    Company, Control, Keeper, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_with, dfs, item_words, sleeping_dfs,
 };
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
@@ -100,7 +100,7 @@ fn breadth_first<M: Model + ?Sized>(
         store = store.above(layers);
     }
     let observer = observer.map(|observer| observer as &mut dyn Observer);
-    let mut keeping = Keeping { observer, ..Keeping::default() };
+    let mut keeping = Company { observer, ..Company::default() };
     if let Some(checkpoint) = checkpoint.take() {
         if !plan.spill_dirs.is_empty() {
             checkpoint.charge(disk, plan.disk_bytes);
@@ -108,7 +108,7 @@ fn breadth_first<M: Model + ?Sized>(
         keeping.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
         keeping.keeper = Some(checkpoint as &mut dyn Keeper);
     }
-    let outcome = bfs_kept(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
+    let outcome = bfs_with(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
     Ok(Searched { outcome, layers, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }

@@ -10,7 +10,7 @@ use crate::plan::{Facts, Plan, PlanError, Wishes};
 use plimsoll_model::{Around, Model};
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats};
 use plimsoll_store::huffman::{Code, Kind, Training};
-use plimsoll_store::{Budget, strings};
+use plimsoll_store::{Budget, Codec, strings};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -61,7 +61,7 @@ impl<F: FnMut(&[u32]) + Send> Around for Watched<'_, F> {
 
 /// Plans a search, after some training where that is asked for.
 pub fn plan(mut wishes: Wishes, model: &dyn Model, deadline: Option<Instant>) -> Result<Plan, PlanError> {
-    if let StoreName::Huffman(kind) = wishes.store {
+    if let StoreName::Held(Codec::Huffman(kind)) = wishes.store {
         wishes.trained = Some(train(kind, model, &wishes, deadline)?);
     }
     Plan::resolve(&wishes, &Facts::now(model))

@@ -29,7 +29,7 @@ use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
 use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
-pub use saved::{Keeper, Keeping, Saved};
+pub use saved::{Company, Keeper, Saved};
 use saved::{Mark, Place};
 use seal::Settled;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -63,18 +63,18 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
-    bfs_kept(model, store, queue, log, crew, control, Keeping::default())
+    bfs_with(model, store, queue, log, crew, control, Company::default())
 }
 
 /// The same for a search that goes on where another stood, of which checkpoints are kept, or on which somebody looks.
-pub fn bfs_kept<M: Model + ?Sized>(
+pub fn bfs_with<M: Model + ?Sized>(
     model: &M,
     store: &mut Chain,
     queue: &mut Queue,
     log: &mut StepLog,
     crew: Crew,
     control: &mut Control,
-    keeping: Keeping,
+    keeping: Company,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
     let search = Search {
@@ -97,7 +97,7 @@ pub fn bfs_kept<M: Model + ?Sized>(
         failure: Mutex::new(None),
         team: Team::new(),
     };
-    let Keeping { from, keeper, observer } = keeping;
+    let Company { from, keeper, observer } = keeping;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
     let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {

@@ -13,7 +13,7 @@ use crate::trace::is_deadlock;
 use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
 use crate::walk::Guess;
 use plimsoll_model::{Model, Successors};
-use plimsoll_store::pile::{Pile, make_room};
+use plimsoll_store::heap::{Heap, make_room};
 use plimsoll_store::region::Region;
 use plimsoll_store::{Answer, Buffers, Chain, Full, Grant, Note};
 
@@ -66,8 +66,8 @@ pub fn guided<M: Model + ?Sized>(
         store,
         tally: Tally::new(control.ask, model.conventions()),
         control,
-        now: Pile::new(HEAD + width, room.waiting.clone()),
-        next: Pile::new(HEAD + width, room.waiting.clone()),
+        now: Heap::new(HEAD + width, room.waiting.clone()),
+        next: Heap::new(HEAD + width, room.waiting.clone()),
         log: Region::new(room.log.clone()),
         logged: 0,
         out: Successors::new(width),
@@ -91,9 +91,9 @@ struct Guided<'a, 'c, M: ?Sized> {
     store: &'a mut Chain,
     control: &'a mut Control<'c>,
     tally: Tally,
-    now: Pile,
+    now: Heap,
     /// The next level of a beam.
-    next: Pile,
+    next: Heap,
     /// For each state entered, its parent and its position.
     log: Region,
     logged: u32,

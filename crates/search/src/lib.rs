@@ -18,7 +18,7 @@ pub mod trace;
 pub mod verdict;
 pub mod walk;
 
-pub use bfs::{Crew, Keeper, Keeping, Saved, bfs, bfs_kept};
+pub use bfs::{Company, Crew, Keeper, Saved, bfs, bfs_with};
 pub use control::{Ask, Control, Limits, PathRoom, Stats};
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use draw::Draw;

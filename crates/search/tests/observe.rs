@@ -2,9 +2,9 @@
 
 use plimsoll_model::{Model, Step, Successors};
 use plimsoll_search as search;
-use plimsoll_search::{Ask, Control, Crew, Limits, Observer, PathRoom, Seen, Why, bfs_kept};
+use plimsoll_search::{Ask, Control, Crew, Limits, Observer, PathRoom, Seen, Why, bfs_with};
 use plimsoll_store::numbers::UNKNOWN;
-use plimsoll_store::{Chain, Codec, Grant, Keeping, Keys, Numbers, Queue, Row, Spill, StepLog};
+use plimsoll_store::{Chain, Codec, Grant, Keys, Numbers, NumbersIn, Queue, Row, Spill, StepLog};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
@@ -115,7 +115,7 @@ fn expected(wheels: &Wheels) -> Edges {
 
 /// Searches while a scribe looks on; how many targets are told later.
 fn scribed(wheels: &Wheels, mut store: Chain, codec: Codec, bytes: u64, disk: bool, workers: usize) -> (Scribe, u64) {
-    let keeping = if wheels.stop { Keeping::AsideAll } else { Keeping::Table };
+    let keeping = if wheels.stop { NumbersIn::AsideAll } else { NumbersIn::Table };
     let spill = || Spill::in_folders(&[std::env::temp_dir()], plimsoll_store::disk::SLOT, Grant::unlimited()).unwrap();
     let grant = plimsoll_store::Budget::new(bytes).grant("numbers", bytes);
     let numbers = Numbers::new(codec, &ENDING.used_bits(), keeping, grant, disk.then(|| [spill(), spill()])).unwrap();
@@ -127,8 +127,8 @@ fn scribed(wheels: &Wheels, mut store: Chain, codec: Codec, bytes: u64, disk: bo
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let mut control = Control { ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
     let crew = Crew { shared_successors: 64, shared_block_successors: [64, 64], ..Crew::of(workers) };
-    let watched = search::Keeping { observer: Some(&mut scribe), ..Default::default() };
-    let outcome = bfs_kept(wheels, &mut store, &mut queue, &mut log, crew, &mut control, watched);
+    let watched = search::Company { observer: Some(&mut scribe), ..Default::default() };
+    let outcome = bfs_with(wheels, &mut store, &mut queue, &mut log, crew, &mut control, watched);
     assert!(outcome.complete);
     assert_eq!((scribe.numbers.states(), scribe.faults), (outcome.stats.states, outcome.stats.faults));
     let asked = scribe.numbers.asked();

@@ -3,7 +3,7 @@
 
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
-use plimsoll_search::{Ask, Control, Crew, Keeper, Keeping, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_kept};
+use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_with};
 use plimsoll_store::blocks::{Reader, Writer};
 use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
 use plimsoll_store::packing::Packing;
@@ -138,8 +138,8 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
     let mut notebook = Notebook { waves: AtomicUsize::new(0), due: setting.due.clone(), stop: &stop, kept: Vec::new() };
     let room = PathRoom::new(Grant::unlimited());
     let mut control = Control { ask: setting.ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
-    let keeping = Keeping { from, keeper: Some(&mut notebook), observer: None };
-    let outcome = bfs_kept(&stopper, &mut store, &mut queue, &mut log, setting.crew, &mut control, keeping);
+    let keeping = Company { from, keeper: Some(&mut notebook), observer: None };
+    let outcome = bfs_with(&stopper, &mut store, &mut queue, &mut log, setting.crew, &mut control, keeping);
     let starts = log.len().min(1);
     let some = (0..log.len()).step_by(7 + log.len() as usize / 50);
     let paths = some.map(|number| log.path(number, starts).unwrap()).collect();

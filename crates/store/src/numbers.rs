@@ -61,7 +61,7 @@ struct Aside {
 
 /// How numbers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeping {
+pub enum NumbersIn {
     /// In a table, as many as fit.
     Table,
     /// None: all questions wait. For stores that forget, since a table would remember everything.
@@ -76,12 +76,12 @@ impl Numbers {
     pub fn new(
         codec: Codec,
         used: &[u32],
-        keeping: Keeping,
+        keeping: NumbersIn,
         grant: Grant,
         disk: Option<[Spill; 2]>,
     ) -> Result<Numbers, Full> {
         let words = codec.key_words(used);
-        let is_table = keeping == Keeping::Table;
+        let is_table = keeping == NumbersIn::Table;
         let aside = (disk.is_some() || !is_table).then(|| {
             let buffers = grant.left_bytes() / BUFFERS_SHARE / (2 * pile::CHUNK_BYTES as u64);
             let part_bits = buffers.max(1).ilog2().min(MOST_PART_BITS);
@@ -96,7 +96,7 @@ impl Numbers {
         });
         let aside = aside.transpose()?;
         let table = if is_table { Table::Open(Intern::new(words, grant.clone())?) } else { Table::None };
-        let (plain, all_later) = (codec == Codec::Plain, keeping == Keeping::AsideAll);
+        let (plain, all_later) = (codec == Codec::Plain, keeping == NumbersIn::AsideAll);
         let (keys, hashes) = (Vec::new(), Vec::new());
         Ok(Numbers { words, plain, grant, table, aside, all_later, states: 0, keys, hashes })
     }

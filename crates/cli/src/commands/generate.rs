@@ -18,7 +18,7 @@ use crate::view::View;
 use crate::{interrupt, loading};
 use plimsoll_model::Model;
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Verdict, Why};
-use plimsoll_store::{Answers, Budget, Keeping, Numbers};
+use plimsoll_store::{Answers, Budget, Numbers, NumbersIn};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -139,9 +139,9 @@ fn numbers(
     (budget, disk): (&Budget, &Budget),
 ) -> Result<Numbers, Why> {
     let keeping = match (plan.strategy_parts.row.holds_all(), options.exact) {
-        (true, _) => Keeping::Table,
-        (false, false) => Keeping::Aside,
-        (false, true) => Keeping::AsideAll,
+        (true, _) => NumbersIn::Table,
+        (false, false) => NumbersIn::Aside,
+        (false, true) => NumbersIn::AsideAll,
     };
     let spills = ["numbers", "questions"].map(|name| spill(name, plan, disk));
     let [Ok(states), Ok(questions)] = spills else {

@@ -96,11 +96,11 @@ fn equivalence(name: EquivalenceName) -> Equivalence {
 }
 
 fn compare_files(options: &LtsCompareOptions, out: &mut Output) -> Result<u8, Failure> {
-    loading::within(options.memory);
-    let hidden = options.hide.hidden();
+    loading::within(options.refine.memory);
+    let hidden = options.refine.hide.hidden();
     let (one, other) = (load(&options.one, &hidden)?, load(&options.other, &hidden)?);
-    let name = crate::options::name_of(options.equivalence);
-    let found = compare(one, other, equivalence(options.equivalence))
+    let name = crate::options::name_of(options.refine.equivalence);
+    let found = compare(one, other, equivalence(options.refine.equivalence))
         .ok_or_else(|| Failure::usage("the two graphs have more states than can be held side by side"))?;
     let Comparison::Different(difference) = found else {
         out.print(&format!("equivalent ({name} bisimulation)\n"));
@@ -133,10 +133,10 @@ fn minimise_file(options: &LtsMinimiseOptions, out: &mut Output) -> Result<u8, F
     if is_standard(&options.output) {
         out.make_way();
     }
-    loading::within(options.memory);
-    let lts = load(&options.file, &options.hide.hidden())?;
+    loading::within(options.refine.memory);
+    let lts = load(&options.file, &options.refine.hide.hidden())?;
     let before = (lts.state_count, lts.edge_count());
-    let small = minimise(lts, equivalence(options.equivalence));
+    let small = minimise(lts, equivalence(options.refine.equivalence));
     interrupt::listen();
     let mut file = GraphFile::create(&options.output)?;
     interrupt::while_searching(|| write(&small, &mut file))?;

@@ -13,6 +13,7 @@ use crate::view::View;
 use crate::{room, subject};
 use plimsoll_ir::PropertyKind;
 use plimsoll_model::{Patience, Successors};
+use plimsoll_search::Draw;
 use plimsoll_search::trace::is_deadlock;
 use std::io::{self, BufRead};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,7 +33,7 @@ struct Walk<'a> {
     state: Vec<u32>,
     /// The successors of the current state.
     next: Successors,
-    random: Random,
+    random: Draw,
     style: Style,
     file: String,
     steps: u64,
@@ -58,7 +59,7 @@ pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
         keeps: options.interactive,
         state: Vec::new(),
         next: Successors::new(width),
-        random: Random(seed),
+        random: Draw::new(seed),
         style: Style { color, ..Style::default() },
         file: text::file_name(&options.model.model.display().to_string()).into(),
         steps: 0,
@@ -233,23 +234,6 @@ impl Walk<'_> {
         let mean = self.choices as f64 / self.steps.max(1) as f64;
         let (steps, most) = (show_count(self.steps), show_count(self.most_choices as u64));
         format!("depth {steps}; {mean:.1} choices in a state on average, {most} at most\n")
-    }
-}
-
-/// A small generator of random numbers (splitmix64, Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        ((self.next() as u128 * limit as u128) >> 64) as usize
     }
 }
 

@@ -65,12 +65,9 @@ pub struct LtsInfoOptions {
     pub memory: Option<Size>,
 }
 
+/// What states are told apart by, and within which memory.
 #[derive(Debug, Args)]
-pub struct LtsCompareOptions {
-    /// A graph file
-    pub one: PathBuf,
-    /// Another
-    pub other: PathBuf,
+pub struct RefineOptions {
     /// When states count as equal
     #[arg(long, value_enum, default_value_t)]
     pub equivalence: EquivalenceName,
@@ -82,18 +79,22 @@ pub struct LtsCompareOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct LtsCompareOptions {
+    /// A graph file
+    pub one: PathBuf,
+    /// Another
+    pub other: PathBuf,
+    #[command(flatten)]
+    pub refine: RefineOptions,
+}
+
+#[derive(Debug, Args)]
 pub struct LtsMinimiseOptions {
     /// A graph file
     pub file: PathBuf,
     /// The file to write: FILE.lts for the compact format, FILE.dot for Graphviz, any other name for AUT, - for standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// When states count as equal
-    #[arg(long, value_enum, default_value_t)]
-    pub equivalence: EquivalenceName,
     #[command(flatten)]
-    pub hide: HideOptions,
-    /// Memory for the whole process
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub refine: RefineOptions,
 }

@@ -19,13 +19,8 @@ pub enum StoreName {
     /// Packed if states use few enough bits, else the tree.
     #[default]
     Auto,
-    Plain,
-    Packed,
-    Tree,
-    Digest(u32),
-    Bitstate(u32),
-    Adaptive,
-    Huffman(Kind),
+    /// Whatever the states are like.
+    Held(Codec),
 }
 
 /// A family of stores.
@@ -79,13 +74,7 @@ impl StoreName {
     pub fn codec(self) -> Option<Codec> {
         match self {
             StoreName::Auto => None,
-            StoreName::Plain => Some(Codec::Plain),
-            StoreName::Packed => Some(Codec::Packed),
-            StoreName::Tree => Some(Codec::Tree),
-            StoreName::Digest(bits) => Some(Codec::Digest(bits)),
-            StoreName::Bitstate(bits) => Some(Codec::Bitstate(bits)),
-            StoreName::Adaptive => Some(Codec::Adaptive),
-            StoreName::Huffman(kind) => Some(Codec::Huffman(kind)),
+            StoreName::Held(codec) => Some(codec),
         }
     }
 }
@@ -104,26 +93,27 @@ impl FromStr for StoreName {
 
     fn from_str(text: &str) -> Result<StoreName, String> {
         if let Some(kind) = text.strip_prefix("huffman") {
-            return parse_huffman(kind).map(StoreName::Huffman).ok_or_else(|| unknown(text));
+            return parse_huffman(kind).map(|kind| StoreName::Held(Codec::Huffman(kind))).ok_or_else(|| unknown(text));
         }
         let (name, number) = match text.split_once(':') {
             Some((name, number)) => (name, Some(number.parse::<u32>().map_err(|_| unknown(text))?)),
             None => (text, None),
         };
-        Ok(match (name, number) {
-            ("auto", None) => StoreName::Auto,
-            ("plain", None) => StoreName::Plain,
-            ("packed", None) => StoreName::Packed,
-            ("tree", None) => StoreName::Tree,
-            ("digest", None) => StoreName::Digest(USUAL_DIGEST_BITS),
-            ("digest", Some(bits)) if DIGESTS.contains(&bits) => StoreName::Digest(bits),
+        let codec = match (name, number) {
+            ("auto", None) => return Ok(StoreName::Auto),
+            ("plain", None) => Codec::Plain,
+            ("packed", None) => Codec::Packed,
+            ("tree", None) => Codec::Tree,
+            ("digest", None) => Codec::Digest(USUAL_DIGEST_BITS),
+            ("digest", Some(bits)) if DIGESTS.contains(&bits) => Codec::Digest(bits),
             ("digest", Some(_)) => return Err("digests have 40, 64 or 128 bits".into()),
-            ("bitstate", None) => StoreName::Bitstate(USUAL_BITS_PER_STATE),
-            ("bitstate", Some(bits)) if (1..=MOST_BITS_PER_STATE).contains(&bits) => StoreName::Bitstate(bits),
+            ("bitstate", None) => Codec::Bitstate(USUAL_BITS_PER_STATE),
+            ("bitstate", Some(bits)) if (1..=MOST_BITS_PER_STATE).contains(&bits) => Codec::Bitstate(bits),
             ("bitstate", Some(_)) => return Err(format!("a state may have 1 to {MOST_BITS_PER_STATE} bits")),
-            ("adaptive", None) => StoreName::Adaptive,
+            ("adaptive", None) => Codec::Adaptive,
             _ => return Err(unknown(text)),
-        })
+        };
+        Ok(StoreName::Held(codec))
     }
 }
 

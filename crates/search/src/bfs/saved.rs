@@ -36,7 +36,7 @@ pub trait Keeper: Send {
 
 /// Where a search begins, who keeps checkpoints of it, and who looks on.
 #[derive(Default)]
-pub struct Keeping<'k> {
+pub struct Company<'k> {
     pub from: Option<Saved>,
     pub keeper: Option<&'k mut dyn Keeper>,
     pub observer: Option<&'k mut dyn Observer>,

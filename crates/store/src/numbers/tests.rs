@@ -16,7 +16,14 @@ struct Trial {
 }
 
 /// Enters random blocks and compares all numbers with a map of first numbers.
-fn trial(codec: Codec, keeping: Keeping, row: Option<&str>, numbers_bytes: u64, join_bytes: u64, disk: bool) -> Trial {
+fn trial(
+    codec: Codec,
+    keeping: NumbersIn,
+    row: Option<&str>,
+    numbers_bytes: u64,
+    join_bytes: u64,
+    disk: bool,
+) -> Trial {
     let what = format!("{codec:?} {keeping:?} {row:?} {numbers_bytes} {join_bytes} {disk}");
     let unlimited = Grant::unlimited();
     let mut chain = match row {
@@ -46,7 +53,7 @@ fn trial(codec: Codec, keeping: Keeping, row: Option<&str>, numbers_bytes: u64, 
     }
     let asked = numbers.asked();
     assert_eq!(numbers.states(), u64::from(next));
-    let forgets = keeping != Keeping::Table;
+    let forgets = keeping != NumbersIn::Table;
     let join = budget.grant("join", join_bytes);
     let mut answers = numbers.answers(&join, disk.then(spill), forgets).expect(&what);
     assert_eq!(answers.repeated(), u64::from(next) - firsts.len() as u64, "{what}");
@@ -75,7 +82,7 @@ fn trial(codec: Codec, keeping: Keeping, row: Option<&str>, numbers_bytes: u64, 
 fn a_table_knows_all_numbers_where_it_fits() {
     for codec in [Codec::Plain, Codec::Packed] {
         for disk in [false, true] {
-            assert_eq!(trial(codec, Keeping::Table, None, 64 << 20, 1 << 20, disk).asked, 0);
+            assert_eq!(trial(codec, NumbersIn::Table, None, 64 << 20, 1 << 20, disk).asked, 0);
         }
     }
 }
@@ -84,7 +91,7 @@ fn a_table_knows_all_numbers_where_it_fits() {
 fn what_does_not_fit_is_joined_later() {
     for codec in [Codec::Plain, Codec::Packed] {
         for (numbers_bytes, join_bytes) in [(300 << 10, 64 << 20), (300 << 10, 700 << 10), (350 << 10, 900 << 10)] {
-            let trial = trial(codec, Keeping::Table, None, numbers_bytes, join_bytes, true);
+            let trial = trial(codec, NumbersIn::Table, None, numbers_bytes, join_bytes, true);
             assert!(trial.asked > 100 && trial.repeated == 0, "{} questions", trial.asked);
         }
     }
@@ -93,7 +100,7 @@ fn what_does_not_fit_is_joined_later() {
 #[test]
 fn states_that_were_forgotten_have_one_number_in_the_end() {
     for codec in [Codec::Plain, Codec::Packed] {
-        for keeping in [Keeping::Aside, Keeping::AsideAll] {
+        for keeping in [NumbersIn::Aside, NumbersIn::AsideAll] {
             for (memory, disk) in [(64 << 20, false), (64 << 20, true), (1 << 20, true)] {
                 let trial = trial(codec, keeping, Some("LRU"), memory, memory, disk);
                 assert!(trial.repeated > 1000 && trial.asked > 100, "{} {}", trial.repeated, trial.asked);
@@ -105,7 +112,7 @@ fn states_that_were_forgotten_have_one_number_in_the_end() {
 #[test]
 fn without_room_it_is_said() {
     let grant = Budget::new(100 << 10).grant("numbers", 100 << 10);
-    let mut numbers = Numbers::new(Codec::Packed, &USED, Keeping::Table, grant, None).unwrap();
+    let mut numbers = Numbers::new(Codec::Packed, &USED, NumbersIn::Table, grant, None).unwrap();
     let mut chain = Chain::new(Codec::Packed, &USED, 0, &Grant::unlimited()).unwrap();
     let (mut buffers, mut fresh, mut targets) = (Buffers::default(), Vec::new(), Vec::new());
     let full = (0..20_000u32).any(|number| {

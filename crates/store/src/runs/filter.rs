@@ -19,7 +19,7 @@ const LEAST_BYTES: u64 = 4096;
 const MOST_PROBES: u32 = 8;
 
 #[derive(Debug)]
-pub struct Filter {
+pub struct RunFilter {
     region: Region,
     lines: u64,
     probes: u32,
@@ -27,9 +27,9 @@ pub struct Filter {
     common_bits: u32,
 }
 
-impl Filter {
+impl RunFilter {
     /// A filter for `keys` in about so many bytes, or in fewer if they need no more; none if that is too little.
-    pub fn new(keys: u64, bytes: u64, common_bits: u32, grant: &Grant) -> Option<Filter> {
+    pub fn new(keys: u64, bytes: u64, common_bits: u32, grant: &Grant) -> Option<RunFilter> {
         let bits = (bytes * 8 / keys.max(1)).min(BITS[1]);
         if bits < BITS[0] || bytes < LEAST_BYTES {
             return None;
@@ -38,7 +38,7 @@ impl Filter {
         let mut region = Region::sized(lines as usize * LINE * 8, grant.clone());
         // About 0.7 of them, as is best if keys fell on single bits.
         let probes = (bits as u32 * 7 / 10).clamp(1, MOST_PROBES);
-        region.grow(lines as usize * LINE * 8).then_some(Filter { region, lines, probes, common_bits })
+        region.grow(lines as usize * LINE * 8).then_some(RunFilter { region, lines, probes, common_bits })
     }
 
     pub fn bytes(&self) -> usize {
@@ -97,14 +97,14 @@ mod tests {
             let mut key = || ((draw.bits() as u128) << 64 | draw.bits() as u128 >> 20 << 20) << common >> common;
             let keys: Vec<u128> = (0..50_000).map(|_| key()).collect();
             let grant = Budget::new(1 << 20).grant("filter", u64::MAX);
-            let mut filter = Filter::new(50_000, 50_000 * bits / 8, common, &grant).unwrap();
+            let mut filter = RunFilter::new(50_000, 50_000 * bits / 8, common, &grant).unwrap();
             assert!(filter.bytes() as u64 <= 50_000 * bits / 8 + 4096);
             keys.iter().for_each(|&key| filter.add(key));
             assert!(keys.iter().all(|&key| filter.may_know(key)));
             let wrong = (0..50_000).filter(|_| filter.may_know(key())).count();
             assert!(wrong < 50 * most_wrong, "{bits} bits: {wrong} of 50000");
         }
-        assert!(Filter::new(1000, 200, 0, &Grant::unlimited()).is_none());
-        assert!(Filter::new(1000, 2000, 0, &Budget::new(100).grant("none", 100)).is_none());
+        assert!(RunFilter::new(1000, 200, 0, &Grant::unlimited()).is_none());
+        assert!(RunFilter::new(1000, 2000, 0, &Budget::new(100).grant("none", 100)).is_none());
     }
 }

@@ -5,7 +5,7 @@
 //! it takes no disk beside what was there.
 
 use super::block::{self, Block, Fit, Place};
-use super::filter::Filter;
+use super::filter::RunFilter;
 use super::sieve::Asked;
 use crate::budget::Grant;
 use crate::disk::{Shortage, Slot, Spill, SpillError};
@@ -27,7 +27,7 @@ pub(crate) struct Run {
     firsts: Vec<u128>,
     slots: Vec<Slot>,
     keys: u64,
-    filter: Option<Filter>,
+    filter: Option<RunFilter>,
     form: Form,
 }
 
@@ -133,7 +133,7 @@ impl Run {
 
     /// Makes a filter for what was written without one, if there is memory for it.
     pub fn add_filter(&mut self, filter_bytes: u64) -> Result<(), SpillError> {
-        let Some(mut filter) = Filter::new(self.keys, filter_bytes, self.form.common_bits, &self.grant) else {
+        let Some(mut filter) = RunFilter::new(self.keys, filter_bytes, self.form.common_bits, &self.grant) else {
             return Ok(());
         };
         let mut bytes = vec![0; BLOCK_BYTES];
@@ -219,7 +219,7 @@ impl Writer {
         // What is left must do for the index.
         let index = keys / LEAST_KEYS_PER_BLOCK * INDEX_BYTES + INDEX_BYTES;
         let affordable = grant.left_bytes().saturating_sub(index) / 2 > filter_bytes;
-        let filter = || Filter::new(keys, filter_bytes, form.common_bits, grant);
+        let filter = || RunFilter::new(keys, filter_bytes, form.common_bits, grant);
         let filter = if affordable { filter() } else { None };
         let (spill, grant) = (spill.clone(), grant.clone());
         let fit = Fit::new(u128::BITS - form.key_bits, BLOCK_BYTES);

@@ -25,10 +25,10 @@ impl Tiers {
             let divided = lossy::parts(filter, shard_bits);
             return divided.map(|shards| (self.shards, self.shard_bits) = (shards, shard_bits)).is_ok();
         }
-        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
         if matches!(shard.last, Table::Levels(_)) {
             return self.divide_levels(shard_bits).is_ok();
         }
+        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
         let divided = match &mut shard.last {
             Table::Packed(table) => packed(table, &mut shards, coder.key_bits()),
             Table::Vectors(table) => vectors(table, &mut shards),

@@ -40,7 +40,7 @@ pub struct Setting {
 impl Setting {
     /// The one that all others are compared with: the semantics, and nothing clever.
     pub fn reference() -> Setting {
-        let (store, executor) = (StoreName::Plain, ExecutorName::Interp);
+        let (store, executor) = (StoreName::Held(Codec::Plain), ExecutorName::Interp);
         Setting { order: Some(Order::Bfs), store, executor, ..Setting::default() }
     }
 

@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// Items of fixed width, each with a cost.
 #[derive(Debug)]
-pub struct Pile {
+pub struct Heap {
     width: usize,
     /// Pairs of a cost and the slot of an item.
     heap: Region,
@@ -21,11 +21,11 @@ pub struct Pile {
     free: u32,
 }
 
-impl Pile {
-    pub fn new(width: usize, grant: Grant) -> Pile {
+impl Heap {
+    pub fn new(width: usize, grant: Grant) -> Heap {
         assert!(width > 0, "a free slot names the next");
         let (heap, slots) = (Region::new(grant.clone()), Region::new(grant));
-        Pile { width, heap, len: 0, slots, used_slots: 0, free: NONE }
+        Heap { width, heap, len: 0, slots, used_slots: 0, free: NONE }
     }
 
     pub fn len(&self) -> usize {
@@ -116,30 +116,30 @@ mod tests {
 
     #[test]
     fn a_pile_is_a_heap() {
-        let (mut pile, mut twin, mut draw) = (Pile::new(2, Grant::unlimited()), BinaryHeap::new(), Draw::new(0));
+        let (mut waiting, mut twin, mut draw) = (Heap::new(2, Grant::unlimited()), BinaryHeap::new(), Draw::new(0));
         let mut item = [0; 2];
         for step in 0..40_000u64 {
             if draw.below(5) < if step < 20_000 { 3 } else { 2 } {
                 // Costs differ, so that the order is certain.
                 let cost = draw.below(1 << 20) << 20 | step;
-                pile.push(cost, &[step as u32, 7]).unwrap();
+                waiting.push(cost, &[step as u32, 7]).unwrap();
                 twin.push(std::cmp::Reverse((cost, step as u32)));
             } else {
                 let expected = twin.pop().map(|std::cmp::Reverse((cost, step))| (cost, [step, 7]));
-                assert_eq!(pile.pop(&mut item).map(|cost| (cost, item)), expected);
+                assert_eq!(waiting.pop(&mut item).map(|cost| (cost, item)), expected);
             }
-            assert_eq!(pile.len(), twin.len());
+            assert_eq!(waiting.len(), twin.len());
         }
-        pile.clear();
-        assert!(pile.is_empty() && pile.pop(&mut item).is_none());
+        waiting.clear();
+        assert!(waiting.is_empty() && waiting.pop(&mut item).is_none());
     }
 
     #[test]
     fn a_full_pile_says_so() {
         let budget = Budget::new(1 << 20);
-        let mut pile = Pile::new(4, budget.grant("pile", 1 << 20));
-        let pushed = (0..).take_while(|&cost| pile.push(cost, &[0; 4]).is_ok()).count();
+        let mut waiting = Heap::new(4, budget.grant("waiting", 1 << 20));
+        let pushed = (0..).take_while(|&cost| waiting.push(cost, &[0; 4]).is_ok()).count();
         assert!(pushed > 10_000 && budget.used_bytes() <= 1 << 20, "{pushed}");
-        assert_eq!(pile.len(), pushed);
+        assert_eq!(waiting.len(), pushed);
     }
 }
