@@ -14,9 +14,11 @@ use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::advice::advice;
+use crate::report::counts::{Costs, Counts, Times};
+use crate::report::layers::LayersFacts;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
-use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Parts, Report, Times, TraceReport};
+use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Report, TraceReport};
 use crate::room::{self, Watched};
 use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
@@ -77,7 +79,7 @@ pub fn run(options: &CheckOptions, resumed: Option<Checkpoint>, out: &mut Output
     if let Some(checkpoint) = checkpoint.filter(|_| report.checkpoint.is_none()) {
         checkpoint.into_inner().remove();
     }
-    Ok(report.exit_code)
+    Ok(report.judgement.exit_code)
 }
 
 /// Options that exclude each other, or name what is not there.
@@ -271,12 +273,13 @@ impl Run<'_> {
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
-        let parts = Parts {
+        let mut report = Report {
             judgement,
-            stats,
             complete,
+            counts: Counts::of(&stats),
             times,
-            layers,
+            costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
+            layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),
             ledger,
             executor,
             model,
@@ -285,8 +288,8 @@ impl Run<'_> {
             others,
             unreached,
             notes,
+            checkpoint: None,
         };
-        let mut report = Report::new(parts);
         self.report_checkpoint(&mut report);
         Ok(Attempt::Done(Box::new(report)))
     }
@@ -294,13 +297,13 @@ impl Run<'_> {
     /// Says what stays of the checkpoint: nothing if there is a verdict, and all of it that was asked for.
     fn report_checkpoint(&self, report: &mut Report) {
         let Some(checkpoint) = self.checkpoint else { return };
-        let decided = ![exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&report.exit_code);
+        let decided = ![exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&report.judgement.exit_code);
         let over = decided && (report.complete || !self.options.look_for.keep_going);
         let (facts, notes) = checkpoint.borrow().facts(!over || self.options.checkpoint.keep_checkpoint);
         report.notes.extend(notes);
         report.checkpoint = facts;
         let before = checkpoint.borrow().resumed_states().unwrap_or(0);
-        report.states_per_second *= 1.0 - before as f64 / report.states.max(1) as f64;
+        report.costs.states_per_second *= 1.0 - before as f64 / report.counts.states.max(1) as f64;
     }
 
     fn cover(&self, system: &System, covers: &[Property], symmetry: Option<&Symmetry>) -> Result<Coverage, Failure> {
