@@ -160,9 +160,10 @@ fn check(options: &CheckOptions, checkpoint: Option<&RefCell<Checkpoint>>) -> Re
     loop {
         let promela = subject.promela.take();
         let run = Run { options, start, promela: promela.as_deref(), checkpoint };
-        match run.attempt(subject, ask, &mut notes)? {
-            Attempt::Done(report) => return Ok(Checked { report: *report, promela }),
-            Attempt::Refine(larger) => subject = *larger,
+        match run.attempt(subject, ask, &mut notes) {
+            Ok(report) => return Ok(Checked { report, promela }),
+            Err(Stop::Larger(larger)) => subject = *larger,
+            Err(Stop::Failed(failure)) => return Err(failure),
         }
         loading.go_on();
     }
@@ -176,13 +177,21 @@ struct Run<'a> {
     checkpoint: Option<&'a RefCell<Checkpoint>>,
 }
 
-enum Attempt {
-    Done(Box<Report>),
-    Refine(Box<Subject>),
+/// Why there is no report.
+enum Stop {
+    Failed(Failure),
+    /// The model needs room for more processes: this is the same with more.
+    Larger(Box<Subject>),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
 }
 
 impl Run<'_> {
-    fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Attempt, Failure> {
+    fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Report, Stop> {
         let Run { options, start, .. } = self;
         let Subject { language, content, symmetry, covers, cost, .. } = subject;
         notes.clear();
@@ -198,7 +207,8 @@ impl Run<'_> {
         loading::end();
         let guide = hunted(options).map(|hunt| guide(hunt, executor.system(), cost.as_ref()));
         let (guide, about_guide) = guide.unwrap_or_default();
-        let mut plan = training::plan(wishes(options), executor.model(), self.deadline())?;
+        let plan = training::plan(wishes(options), executor.model(), self.deadline());
+        let mut plan = plan.map_err(Failure::from)?;
         plan.guide = guide.map(Arc::new);
         notes.extend(about_guide.map(String::from));
         notes.extend(exact_instead(&plan, executor.model()));
@@ -207,14 +217,8 @@ impl Run<'_> {
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
         let model: Option<&dyn Model> = covered.as_ref().map(|covered| covered as &dyn Model);
-        let mut searched = match self.search(&executor, model, &plan, ask, &mut health)? {
-            Ok(searched) => searched,
-            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
-        };
-        let others = match self.others(&executor, &plan, ask, &mut searched, notes)? {
-            Ok(others) => others,
-            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
-        };
+        let mut searched = self.search(&executor, model, &plan, ask, &mut health)?;
+        let others = self.others(&executor, &plan, ask, &mut searched, notes)?;
         let unreached = listing.zip(covered).zip(executor.system());
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
@@ -291,7 +295,7 @@ impl Run<'_> {
             checkpoint: None,
         };
         self.report_checkpoint(&mut report);
-        Ok(Attempt::Done(Box::new(report)))
+        Ok(report)
     }
 
     /// Says what stays of the checkpoint: nothing if there is a verdict, and all of it that was asked for.
@@ -329,20 +333,17 @@ impl Run<'_> {
         mut ask: Ask,
         searched: &mut Searched,
         notes: &mut Vec<String>,
-    ) -> Result<Result<Vec<Violation>, Subject>, Failure> {
+    ) -> Result<Vec<Violation>, Stop> {
         let mut found = Vec::new();
         let (Verdict::Violated(first), true, Some(mut masked)) =
             (&searched.outcome.verdict, self.options.look_for.all_violations, Masked::new(executor))
         else {
-            return Ok(Ok(found));
+            return Ok(found);
         };
         let mut last = first.clone();
         while masked.mask(&last, &mut ask) {
             let mut health = Health::new(&plan.strategy_parts);
-            let next = match self.search(executor, Some(&masked), plan, ask, &mut health)? {
-                Ok(next) => next,
-                Err(larger) => return Ok(Err(larger)),
-            };
+            let next = self.search(executor, Some(&masked), plan, ask, &mut health)?;
             (searched.outcome.stats, searched.outcome.complete) = (next.outcome.stats, next.outcome.complete);
             match next.outcome.verdict {
                 Verdict::Violated(violation) => {
@@ -363,7 +364,7 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(Ok(found))
+        Ok(found)
     }
 
     /// Searches, or finds that the model needs room for more processes. The model is that of the executor, or one around it.
@@ -374,7 +375,7 @@ impl Run<'_> {
         plan: &Plan,
         ask: Ask,
         health: &mut Health,
-    ) -> Result<Result<Searched, Subject>, Failure> {
+    ) -> Result<Searched, Stop> {
         // Where the search goes on after errors, a need for room must still end it, or counts are wrong.
         let goes_on = !ask.errors || ask.keep_going;
         let watched = self.promela.filter(|_| goes_on).and_then(|promela| {
@@ -389,21 +390,19 @@ impl Run<'_> {
             (None, None) => search_with(executor, plan, budget, control, kept),
         });
         if let Some(refusal) = checkpoint.as_ref().and_then(|checkpoint| checkpoint.refusal()) {
-            return Err(refusal);
+            return Err(refusal.into());
         }
         let request = watched.as_ref().and_then(|(watched, _)| watched.request().map(String::from));
         let request = request.or_else(|| self.request(&searched.outcome.verdict, executor));
-        let larger = match (self.promela, request) {
-            (Some(promela), Some(request)) => {
-                let larger = subject::larger(promela, &request, &self.options.look_for)?;
-                if let (Some(_), Some(checkpoint)) = (&larger, &mut checkpoint) {
-                    checkpoint.begin_again(&request);
-                }
-                larger
+        if let (Some(promela), Some(request)) = (self.promela, request)
+            && let Some(larger) = subject::larger(promela, &request, &self.options.look_for)?
+        {
+            if let Some(checkpoint) = &mut checkpoint {
+                checkpoint.begin_again(&request);
             }
-            _ => None,
-        };
-        Ok(larger.map_or(Ok(searched), Err))
+            return Err(Stop::Larger(Box::new(larger)));
+        }
+        Ok(searched)
     }
 
     fn deadline(&self) -> Option<Instant> {
