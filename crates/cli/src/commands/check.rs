@@ -8,6 +8,7 @@ use crate::failure::{Failure, exit};
 use crate::health::Health;
 use crate::hunt::{Hunt, guide};
 use crate::loading::Loading;
+use crate::lookout::Lookout;
 use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
@@ -19,7 +20,7 @@ use crate::report::layers::LayersFacts;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
 use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Report, TraceReport};
-use crate::room::{self, Watched};
+use crate::room::{self, Missing};
 use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
@@ -28,7 +29,7 @@ use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::Model;
-use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
+use plimsoll_search::{Ask, Control, Limits, PathRoom, Trace, Verdict, Violation, What};
 use plimsoll_store::{Budget, Codec};
 use std::cell::RefCell;
 use std::io;
@@ -317,7 +318,7 @@ impl Run<'_> {
             let executor = executor(self.options, content, symmetry, &mut Vec::new());
             let plan = training::plan(wishes(self.options), executor.model(), self.deadline())?;
             let mut health = Health::new(&plan.strategy_parts);
-            let searched = self.search_by(&plan, properties_only, &mut health, |budget, control| {
+            let searched = self.search_by(&plan, properties_only, &mut health, None, |budget, control| {
                 search_with(&executor, &plan, budget, control, None)
             });
             Ok(searched.outcome.verdict)
@@ -378,22 +379,18 @@ impl Run<'_> {
     ) -> Result<Searched, Stop> {
         // Where the search goes on after errors, a need for room must still end it, or counts are wrong.
         let goes_on = !ask.errors || ask.keep_going;
-        let watched = self.promela.filter(|_| goes_on).and_then(|promela| {
-            let model = model.unwrap_or_else(|| executor.model());
-            Some((Watched::new(model, executor, promela)?, promela))
-        });
+        let watched = self.promela.filter(|_| goes_on);
+        let mut missing = watched.and_then(|promela| Missing::new(executor, promela, interrupt::flag()));
         let mut checkpoint = self.checkpoint.map(RefCell::borrow_mut);
         let kept = checkpoint.as_deref_mut();
-        let searched = self.search_by(plan, ask, health, |budget, control| match (&watched, model) {
-            (Some((watched, _)), _) => search(watched, plan, budget, control, kept),
-            (None, Some(model)) => search(model, plan, budget, control, kept),
-            (None, None) => search_with(executor, plan, budget, control, kept),
+        let searched = self.search_by(plan, ask, health, missing.as_mut(), |budget, control| match model {
+            Some(model) => search(model, plan, budget, control, kept),
+            None => search_with(executor, plan, budget, control, kept),
         });
         if let Some(refusal) = checkpoint.as_ref().and_then(|checkpoint| checkpoint.refusal()) {
             return Err(refusal.into());
         }
-        let request = watched.as_ref().and_then(|(watched, _)| watched.request().map(String::from));
-        let request = request.or_else(|| self.request(&searched.outcome.verdict, executor));
+        let request = missing.and_then(Missing::request).or_else(|| self.request(&searched.outcome.verdict, executor));
         if let (Some(promela), Some(request)) = (self.promela, request)
             && let Some(larger) = subject::larger(promela, &request, &self.options.look_for)?
         {
@@ -414,6 +411,7 @@ impl Run<'_> {
         plan: &Plan,
         ask: Ask,
         health: &mut Health,
+        missing: Option<&mut Missing>,
         run: impl FnOnce(&Budget, &mut Control) -> Searched,
     ) -> Searched {
         let options = self.options;
@@ -426,21 +424,15 @@ impl Run<'_> {
             redundancy_percent: plan.redundancy_percent,
         };
         let budget = Budget::with_huge_pages(plan.pool_bytes, options.search.huge_pages == SwitchName::On);
-        let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
-        let searched = {
-            let mut watch = |stats: &Stats| {
-                progress.watch(stats);
-                if let Some(warning) = health.watch(stats).filter(|_| !options.output.quiet) {
-                    progress.clear();
-                    say(&warning);
-                }
-            };
-            let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
-            let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut watch };
-            interrupt::while_searching(|| run(&budget, &mut control))
-        };
+        let talks = !options.output.quiet;
+        let progress = Progress::new(talks, budget.clone(), options.budget.time);
+        let mut lookout = Lookout { progress, health: Some(health), warns: talks, missing };
+        let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+        let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut lookout };
+        let searched = interrupt::while_searching(|| run(&budget, &mut control));
+        drop(control);
         interrupt::go_on();
-        progress.clear();
+        lookout.progress.clear();
         searched
     }
 
