@@ -19,7 +19,7 @@ pub mod verdict;
 pub mod walk;
 
 pub use bfs::{Company, Crew, Keeper, Saved, bfs, bfs_with};
-pub use control::{Ask, Control, Limits, PathRoom, Stats};
+pub use control::{Ask, Control, Limits, PathRoom, Stats, Watch};
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use draw::Draw;
 pub use guided::{GuidedRoom, Lead, Ordering, guided};
