@@ -11,7 +11,7 @@ pub mod verdict;
 use crate::plan::Plan;
 use crate::{checkpoint, machine};
 use layers::LayersFacts;
-use plimsoll_search::Stats;
+use plimsoll_search::{LevelSizes, Stats};
 use plimsoll_store::Odds;
 use plimsoll_store::budget::Entry;
 use plimsoll_store::runs::LayersReport;
@@ -41,6 +41,8 @@ pub struct Report {
     pub failed_assertions: u64,
     pub property_hits: u64,
     pub widest_frontier: u64,
+    /// Breadth first: states found on each level.
+    pub level_sizes: LevelSizes,
     /// Successors that the store knew.
     pub matched: u64,
     /// States that a cache gave up. If there are any, some states were visited and counted more than once.
@@ -164,6 +166,7 @@ impl Report {
             failed_assertions: stats.failed_assertions,
             property_hits: stats.property_hits,
             widest_frontier: stats.widest_frontier,
+            level_sizes: stats.level_sizes.clone(),
             matched: stats.matched,
             forgotten: stats.forgotten,
             distinct: stats.distinct,

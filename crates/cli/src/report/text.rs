@@ -133,7 +133,7 @@ fn numbers(report: &Report, out: &mut String) {
     }
     line("state vector", format!("{} B", report.model.state_bytes));
     if let Some(layers) = &report.layers {
-        layers.show(out);
+        layers.show(&report.level_sizes, out);
     }
 }
 
