@@ -1,5 +1,6 @@
 //! What is asked of a search, when it must end, and what it counts.
 
+use crate::curve::LevelSizes;
 use crate::verdict::Why;
 use plimsoll_model::Step;
 use plimsoll_store::{Grant, Odds, Tiers};
@@ -51,6 +52,8 @@ pub struct Stats {
     /// States waiting to be expanded, now and at most.
     pub frontier: u64,
     pub widest_frontier: u64,
+    /// Breadth-first: the states that were found on each level.
+    pub level_sizes: LevelSizes,
     /// Successors that the store knew.
     pub matched: u64,
     /// States that the store has forgotten. While there is none, every state was visited once.

@@ -135,7 +135,7 @@ fn numbers(report: &Report, out: &mut String) {
     }
     line("state vector", format!("{} B", report.model.state_bytes));
     if let Some(layers) = &report.layers {
-        layers.show(out);
+        layers.show(&report.counts.level_sizes, out);
     }
 }
 
