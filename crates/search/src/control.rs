@@ -1,5 +1,6 @@
 //! What is asked of a search, when it must end, and what it counts.
 
+use crate::growth::Growth;
 use crate::verdict::Why;
 use plimsoll_store::{Grant, Odds, Tiers};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,8 @@ pub struct Stats {
     pub odds: Option<Odds>,
     /// Bytes of the codes of all states, if they are held as Huffman codes.
     pub code_bytes: Option<u64>,
+    /// Breadth-first: how levels grow.
+    pub growth: Growth,
 }
 
 impl Stats {
@@ -172,11 +175,15 @@ impl Control<'_> {
         }
         if look {
             stats.look_at(store);
-            (self.watch)(stats);
-            if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Some(Why::Time);
-            }
+            return self.must_stop(stats);
         }
         None
+    }
+
+    /// Tells those outside how far it is; was it told to end, or is it time?
+    pub(crate) fn must_stop(&mut self, stats: &Stats) -> Option<Why> {
+        (self.watch)(stats);
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Why::Time);
+        self.stopped().or_else(late)
     }
 }

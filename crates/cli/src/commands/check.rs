@@ -105,7 +105,7 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
         ),
         (
             options.look_for.cost.is_some() && plan.guide.is_none(),
-            "--cost is for guided searches: --strategy best, astar, ida or beam",
+            "--cost is for guided searches: --strategy best, astar, ida, sma or beam",
         ),
         (!options.budget.spill_dir.is_empty() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (

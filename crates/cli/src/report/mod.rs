@@ -8,6 +8,8 @@ pub mod trace;
 pub mod unreached;
 pub mod verdict;
 
+use crate::estimate::{self, Estimate};
+use crate::failure::exit;
 use crate::plan::Plan;
 use crate::{checkpoint, machine};
 use layers::LayersFacts;
@@ -57,6 +59,9 @@ pub struct Report {
     /// States that a cache holds, and may hold.
     pub cache_states: u64,
     pub cache_capacity: u64,
+    /// Where the search ended before it had visited everything: how many states there may be, and what share of them it has seen, from and to.
+    pub estimated_states: Option<Estimate>,
+    pub estimated_share: Option<[f64; 2]>,
     /// Time of the search alone.
     pub seconds: f64,
     /// Processor time of the search alone.
@@ -149,6 +154,7 @@ impl Report {
         let Parts { executor, model, plan, trace, others, unreached, notes, .. } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
         let per = |amount: f64, unit: f64| if unit > 0.0 { amount / unit } else { 0.0 };
+        let is_open = !complete && [exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&judgement.exit_code);
         Report {
             verdict: judgement.verdict,
             headline: judgement.headline,
@@ -173,6 +179,8 @@ impl Report {
             code_bytes: stats.code_bytes.map(|bytes| per(bytes as f64, stats.states as f64)),
             cache_states: stats.held,
             cache_capacity: stats.capacity,
+            estimated_states: if is_open { estimate::states(&stats) } else { None },
+            estimated_share: if is_open { estimate::share(&stats) } else { None },
             seconds: times.search,
             cpu_seconds: times.search_cpu,
             load_seconds: times.load,

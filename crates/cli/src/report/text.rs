@@ -85,6 +85,9 @@ fn numbers(report: &Report, out: &mut String) {
         let _ = writeln!(out, "{name:<18} {value:>15}");
     };
     line("states", show_count(report.states));
+    if let Some([from, to]) = report.estimated_share {
+        line("share of all", format!("{:.0} to {:.0} %", from * 100.0, to * 100.0));
+    }
     line("transitions", show_count(report.transitions));
     if report.levels > 0 {
         line("levels", show_count(report.levels.into()));

@@ -130,6 +130,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         let stats = &mut self.tally.stats;
         stats.levels = stats.levels.max(level + 1);
         stats.depth = stats.depth.max(level);
+        stats.growth.note(level, stats.states, stats.transitions);
         if self.ends_before(level) {
             return Err(End::Found);
         }
