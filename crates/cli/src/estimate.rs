@@ -8,7 +8,7 @@
 //! The constants come from the growth of 83 models above a million states; `docs/results.md` says how often they are right.
 
 use crate::size::show_count;
-use plimsoll_search::{Point, Stats};
+use plimsoll_search::Stats;
 use serde::Serialize;
 use std::fmt;
 
@@ -63,19 +63,41 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// The share of all states that a search has seen, from and to; nothing if nobody knows.
-pub fn share(stats: &Stats) -> Option<[f64; 2]> {
-    states(stats).map(|estimate| estimate.share(stats.distinct))
+/// Where a search ended before it had visited everything: how many states there may be, and what share of them it has seen, from and to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Coverage {
+    pub estimated_states: Option<Estimate>,
+    pub estimated_share: Option<[f64; 2]>,
+}
+
+impl Coverage {
+    /// Says nothing unless it `is_open`, what is left.
+    pub fn of(stats: &Stats, is_open: bool) -> Coverage {
+        let estimated_states = states(stats).filter(|_| is_open);
+        let estimated_share = estimated_states.map(|estimate| estimate.share(stats.distinct));
+        Coverage { estimated_states, estimated_share }
+    }
 }
 
 /// How many states there are, at a guess. Whoever visits states twice, or not level by level, learns nothing.
 pub fn states(stats: &Stats) -> Option<Estimate> {
-    let points = &stats.growth.points;
-    let last = points.last().filter(|last| last.states >= LEAST_STATES && stats.forgotten == 0)?;
-    if points.len() < LEAST_POINTS {
+    let sizes = &stats.level_sizes;
+    // Of the level that is being built nobody knows how wide it will be.
+    let complete = (stats.levels / sizes.levels_each) as usize;
+    let mut found = 0;
+    let points: Vec<f64> = sizes
+        .states
+        .iter()
+        .take(complete)
+        .map(|states| {
+            found += states;
+            found as f64
+        })
+        .collect();
+    if points.len() < LEAST_POINTS || found < LEAST_STATES || stats.forgotten > 0 {
         return None;
     }
-    let ends = [0, 1, 2, 3, 4].map(|part| states_up_to(points, 1.0 - part as f64 / PARTS as f64));
+    let ends = [0, 1, 2, 3, 4].map(|part| states_up_to(&points, 1.0 - part as f64 / PARTS as f64));
     let widths = [0, 1, 2, 3].map(|part| (ends[part] - ends[part + 1]).max(1.0));
     let [now, before, earlier] = [0, 1, 2].map(|part| (widths[part] / widths[part + 1]).ln());
     let is_line = |bend: f64| LEAST_BEND < bend && bend <= MOST_BEND;
@@ -84,7 +106,7 @@ pub fn states(stats: &Stats) -> Option<Estimate> {
     }
     let promised = follow(widths[0], now, (now - before).clamp(SLOPES.0, SLOPES.1));
     let growing = (now / STILL_GROWING).clamp(0.0, 1.0);
-    let all = |times: f64| (last.states as f64 + times * promised).max(stats.states as f64) as u64;
+    let all = |times: f64| (found as f64 + times * promised).max(stats.states as f64) as u64;
     Some(Estimate {
         low: all(AT_LEAST),
         likely: all(1.0 + MORE_PER_GROWTH * now.max(0.0)),
@@ -107,26 +129,26 @@ fn follow(mut width: f64, mut growth: f64, slope: f64) -> f64 {
 }
 
 /// States on the first so many levels, as a share of those there are; between two points it is a line.
-fn states_up_to(points: &[Point], share: f64) -> f64 {
+fn states_up_to(points: &[f64], share: f64) -> f64 {
     let count = points.len() as f64 * share;
     let (whole, rest) = (count as usize, count.fract());
-    let at = |number: usize| if number == 0 { 0.0 } else { points[number.min(points.len()) - 1].states as f64 };
+    let at = |number: usize| if number == 0 { 0.0 } else { points[number.min(points.len()) - 1] };
     at(whole) * (1.0 - rest) + at(whole + 1) * rest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_search::LevelSizes;
 
     /// A search whose levels have these widths, cut after some of them.
     fn search(widths: impl IntoIterator<Item = f64>) -> Stats {
-        let mut stats = Stats::default();
-        for (level, width) in widths.into_iter().enumerate() {
-            stats.states += width.round().max(1.0) as u64;
-            stats.growth.note(level as u32, stats.states, 2 * stats.states);
-        }
-        stats.distinct = stats.states;
-        stats
+        let states: Vec<u64> = widths.into_iter().map(|width| width.round().max(1.0) as u64).collect();
+        let (found, levels) = (states.iter().sum::<u64>(), states.len() as u32);
+        // One state of the next level.
+        let states = states.into_iter().chain([1]).collect();
+        let level_sizes = LevelSizes { levels_each: 1, states };
+        Stats { states: found + 1, distinct: found + 1, levels, level_sizes, ..Stats::default() }
     }
 
     fn bell(level: usize) -> f64 {
@@ -142,12 +164,13 @@ mod tests {
             let Some(estimate) = states(&stats) else { continue };
             known += 1;
             assert!(estimate.low <= whole && whole <= estimate.high, "{levels} levels: {estimate:?} of {whole}");
-            let [from, to] = share(&stats).unwrap();
+            let [from, to] = Coverage::of(&stats, true).estimated_share.unwrap();
             let share = stats.states as f64 / whole as f64;
             assert!(from <= share && share <= to && to <= 1.0, "{levels} levels: {share} in {from} to {to}");
         }
         assert!(known > 40, "known for {known} of 80");
         assert_eq!(states(&search((0..30).map(bell))), None, "it grows and grows");
+        assert!(Coverage::of(&search((0..90).map(bell)), false).estimated_states.is_none(), "nothing is left");
     }
 
     #[test]

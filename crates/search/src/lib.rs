@@ -7,9 +7,9 @@
 
 pub mod bfs;
 pub mod control;
+mod curve;
 pub mod dfs;
 pub mod draw;
-pub mod growth;
 pub mod guided;
 pub mod observe;
 pub mod sleep;
@@ -21,10 +21,10 @@ pub mod verdict;
 pub mod walk;
 
 pub use bfs::{Company, Crew, Keeper, Saved, bfs, bfs_with};
-pub use control::{Ask, Control, Limits, PathRoom, Stats};
+pub use control::{Ask, Control, Limits, PathRoom, Stats, Watch};
+pub use curve::LevelSizes;
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use draw::Draw;
-pub use growth::{Growth, Point};
 pub use guided::{GuidedRoom, Lead, Ordering, guided};
 pub use observe::{Observer, Seen};
 pub use sleep::Sleep;

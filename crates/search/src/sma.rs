@@ -186,7 +186,7 @@ impl<M: Model + ?Sized> Sma<'_, '_, M> {
             self.find(what, node, None);
         }
         for index in (0..self.out.len()).filter(|&index| self.out.step(index).is_fault()) {
-            self.model.note_fault(state, self.out.step(index));
+            self.control.watch.fault(state, self.out.step(index));
         }
     }
 
@@ -274,7 +274,7 @@ impl<M: Model + ?Sized> Sma<'_, '_, M> {
         stats.frontier = self.tips.len() as u64;
         (stats.held, stats.capacity) = (stats.frontier, self.tips.capacity() as u64);
         stats.distinct = if stats.forgotten == 0 { stats.states } else { self.seen.estimate().min(stats.states) };
-        (self.control.watch)(&stats);
+        self.control.watch.counts(&stats);
         Outcome { verdict, stats, complete }
     }
 }

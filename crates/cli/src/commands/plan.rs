@@ -7,10 +7,12 @@ use crate::dispatch::{Searched, search};
 use crate::estimate::{self, Estimate};
 use crate::executor::Executor;
 use crate::failure::Failure;
+use crate::lookout::Lookout;
 use crate::options::{ColorName, LookFor, PlanOptions, StoreName};
 use crate::output::{Output, say};
 use crate::plan::{Facts, Plan, Wishes};
-use crate::room::{self, Watched};
+use crate::progress::Progress;
+use crate::room::{self, Missing};
 use crate::size::{show_bytes, show_count, show_seconds};
 use crate::subject::{self, Subject};
 use crate::{interrupt, loading, machine, report};
@@ -132,8 +134,8 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
     let executor = executor.within_symmetry(options.model.symmetry, symmetry.as_ref(), &mut notes);
     notes.iter().for_each(|note| say(note));
     loading::end();
-    let watched = promela.as_deref().and_then(|promela| Watched::new(executor.model(), &executor, promela));
-    let model = watched.as_ref().map_or(executor.model(), |watched| watched as &dyn Model);
+    let mut missing = promela.as_deref().and_then(|promela| Missing::new(&executor, promela, interrupt::flag()));
+    let model = executor.model();
     let wishes = |store: StoreName| Wishes {
         memory: options.memory,
         workers: options.workers.map(|workers| workers as usize),
@@ -146,10 +148,10 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
         states: options.sample_states,
         ..Limits::default()
     };
-    let sampled = sample(model, &plan, limits);
-    let request = watched.as_ref().and_then(|watched| watched.request()).zip(promela.as_deref());
+    let sampled = sample(model, &plan, limits, missing.as_mut());
+    let request = missing.and_then(Missing::request).zip(promela.as_deref());
     if let Some((request, promela)) = request
-        && let Some(larger) = subject::larger(promela, request, &LookFor::default())?
+        && let Some(larger) = subject::larger(promela, &request, &LookFor::default())?
     {
         interrupt::go_on();
         return Ok(Err(Box::new(larger)));
@@ -159,7 +161,7 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
         let plan = Plan::resolve(&wishes(store), &Facts::now(model)).ok()?;
         let states = Some(STORE_STATES.min(sampled.stats.states).max(1));
         let limits = Limits { deadline: Instant::now().checked_add(STORE_TIME), states, ..Limits::default() };
-        let bytes_per_state = sample(model, &plan, limits).store_bytes;
+        let bytes_per_state = sample(model, &plan, limits, None).store_bytes;
         Some(StoreBytes { store: plan.store.clone(), bytes_per_state, exact: plan.codec.is_injective() })
     });
     let stores: Vec<StoreBytes> = stores.collect();
@@ -168,11 +170,13 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
 }
 
 /// Searches as far as the limits allow.
-fn sample(model: &dyn Model, plan: &Plan, limits: Limits) -> Sample {
-    let (start, mut watch) = (Instant::now(), |_: &Stats| {});
+fn sample(model: &dyn Model, plan: &Plan, limits: Limits, missing: Option<&mut Missing>) -> Sample {
+    let start = Instant::now();
     let budget = Budget::with_huge_pages(plan.pool_bytes, true);
+    let progress = Progress::new(false, budget.clone(), None);
+    let mut lookout = Lookout { progress, health: None, warns: false, missing };
     let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
-    let mut control = Control { ask: ASK, limits, stop: interrupt::flag(), room, watch: &mut watch };
+    let mut control = Control { ask: ASK, limits, stop: interrupt::flag(), room, watch: &mut lookout };
     let Searched { outcome, ledger, .. } =
         interrupt::while_searching(|| search(model, plan, &budget, &mut control, None));
     let states = outcome.stats.states.max(1) as f64;
