@@ -323,14 +323,19 @@ impl Packed {
             || self.aside.contains(&own(key, self.common_bits))
     }
 
+    #[inline(always)]
     fn contains_with<const TAIL: usize>(&self, key: u128) -> bool {
         let (home, rest) = self.shape.home((key >> 64) as u64);
         let tail = self.shape.tail::<TAIL>(key);
         for attempt in 1..=TRIES {
             let line = self.lines.line(self.shape.compact.line(home, rest, attempt));
             let (equal, empty) = scan(line, attempt << REST_BITS | rest);
-            if (0..slots(TAIL)).any(|place| equal >> place & 1 == 1 && *tail_of::<TAIL>(line, place) == tail) {
-                return true;
+            let mut equal = equal & ((1 << slots(TAIL)) - 1);
+            while equal != 0 {
+                if *tail_of::<TAIL>(line, equal.trailing_zeros() as usize) == tail {
+                    return true;
+                }
+                equal &= equal - 1;
             }
             if (empty.trailing_zeros() as usize) < slots(TAIL) {
                 return false;
@@ -373,10 +378,16 @@ impl Packed {
     /// Visits the keys that are at home in some of the lines.
     fn stream_with<const TAIL: usize>(&self, lines: Range<usize>, visit: &mut impl FnMut(u128)) {
         let keys_of = |number: usize| self.keys_of::<TAIL>(number);
-        let elsewhere = (0..self.shape.compact.lines()).flat_map(keys_of).filter(|(_, home)| !home);
-        let elsewhere = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied());
-        let belongs_here = |key: &u128| lines.contains(&self.shape.home((key >> 64) as u64).0);
-        let mut others: Vec<u128> = elsewhere.filter(belongs_here).collect();
+        let belongs_here = |key: &&u128| lines.contains(&self.shape.home((**key >> 64) as u64).0);
+        let mut others: Vec<u128> = self.aside.iter().filter(belongs_here).copied().collect();
+        for number in 0..self.shape.compact.lines() {
+            let line = self.lines.line(number);
+            for (place, &entry) in line[..slots(TAIL)].iter().enumerate().take_while(|(_, entry)| **entry != 0) {
+                if entry >> REST_BITS != 1 && lines.contains(&self.shape.compact.home(number, entry)) {
+                    others.push(self.shape.key::<TAIL>(number, entry, tail_of(line, place)).0);
+                }
+            }
+        }
         others.sort_unstable();
         let mut others = others.into_iter().peekable();
         let mut here = Vec::with_capacity(LINE);

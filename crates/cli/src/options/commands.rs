@@ -130,6 +130,30 @@ pub struct InfoOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct PlanOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// Memory that the check would have, and the sample has: 512M, 1.5G, 50%
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+    /// Disk space that the check would have [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub disk: Option<u64>,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub workers: Option<u64>,
+    /// Search so long before anything is said
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
+    pub sample_time: Duration,
+    /// Search so many states at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample_states: Option<u64>,
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct CompareOptions {
     /// The folder with the models (in it, or in its folder `models`)
     pub folder: PathBuf,
