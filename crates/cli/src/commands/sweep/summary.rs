@@ -120,8 +120,11 @@ fn memory(figures: &Figures, out: &mut String) {
     line("compressed store, every state held", |memory| memory.tree);
     line("cache of plain vectors", |memory| memory.cache);
     line("cache of packed keys", |memory| memory.packed);
-    line("the leanest such cache breadth first", |memory| memory.broad);
-    line("the leanest such cache depth first", |memory| memory.deep);
+    let tried = |breadth_first: bool| figures.ways.iter().any(|way| way.starts_with("bfs ") == breadth_first);
+    if tried(true) && tried(false) {
+        line("the leanest such cache breadth first", |memory| memory.broad);
+        line("the leanest such cache depth first", |memory| memory.deep);
+    }
     line("cache in the compressed store", |memory| memory.both);
     line("the smallest of these caches", |memory| {
         [memory.packed, memory.broad, memory.deep, memory.both].into_iter().fold(memory.cache, f64::min)
