@@ -1,5 +1,6 @@
 //! What is asked of a search, when it must end, and what it counts.
 
+use crate::curve::LevelSizes;
 use crate::verdict::Why;
 use plimsoll_model::Step;
 use plimsoll_store::{Grant, Odds, Tiers};
@@ -51,6 +52,8 @@ pub struct Stats {
     /// States waiting to be expanded, now and at most.
     pub frontier: u64,
     pub widest_frontier: u64,
+    /// Breadth-first: the states that were found on each level.
+    pub level_sizes: LevelSizes,
     /// Successors that the store knew.
     pub matched: u64,
     /// States that the store has forgotten. While there is none, every state was visited once.
@@ -189,11 +192,15 @@ impl Control<'_> {
         }
         if look {
             stats.look_at(store);
-            self.watch.counts(stats);
-            if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Some(Why::Time);
-            }
+            return self.must_stop(stats);
         }
         None
+    }
+
+    /// Tells those outside how far it is; was it told to end, or is it time?
+    pub(crate) fn must_stop(&mut self, stats: &Stats) -> Option<Why> {
+        self.watch.counts(stats);
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Why::Time);
+        self.stopped().or_else(late)
     }
 }

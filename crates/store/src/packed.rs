@@ -9,7 +9,7 @@
 
 pub mod compact;
 
-use crate::arena::{Arena, LINE, Line, Pages};
+use crate::arena::{Arena, LINE, Line, PAGE_LINES, Pages};
 use crate::budget::Full;
 use compact::{Compact, Inserted, REST_BITS, TRIES, scan};
 use std::ops::Range;
@@ -189,9 +189,14 @@ impl Packed {
         self.displaced + self.aside.len()
     }
 
-    /// From now on it takes no more than about so many bytes.
+    /// From now on it takes no more than about so many bytes, and if there is room for them these at once, so that nothing has to
+    /// move.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most_lines = (bytes / size_of::<Line>()).min(MOST_LINES);
+        let whole_pages = self.most_lines / PAGE_LINES * PAGE_LINES;
+        if whole_pages > self.lines.lines() {
+            self.grow(whole_pages);
+        }
     }
 
     /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
@@ -318,14 +323,19 @@ impl Packed {
             || self.aside.contains(&own(key, self.common_bits))
     }
 
+    #[inline(always)]
     fn contains_with<const TAIL: usize>(&self, key: u128) -> bool {
         let (home, rest) = self.shape.home((key >> 64) as u64);
         let tail = self.shape.tail::<TAIL>(key);
         for attempt in 1..=TRIES {
             let line = self.lines.line(self.shape.compact.line(home, rest, attempt));
             let (equal, empty) = scan(line, attempt << REST_BITS | rest);
-            if (0..slots(TAIL)).any(|place| equal >> place & 1 == 1 && *tail_of::<TAIL>(line, place) == tail) {
-                return true;
+            let mut equal = equal & ((1 << slots(TAIL)) - 1);
+            while equal != 0 {
+                if *tail_of::<TAIL>(line, equal.trailing_zeros() as usize) == tail {
+                    return true;
+                }
+                equal &= equal - 1;
             }
             if (empty.trailing_zeros() as usize) < slots(TAIL) {
                 return false;
@@ -368,10 +378,16 @@ impl Packed {
     /// Visits the keys that are at home in some of the lines.
     fn stream_with<const TAIL: usize>(&self, lines: Range<usize>, visit: &mut impl FnMut(u128)) {
         let keys_of = |number: usize| self.keys_of::<TAIL>(number);
-        let elsewhere = (0..self.shape.compact.lines()).flat_map(keys_of).filter(|(_, home)| !home);
-        let elsewhere = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied());
-        let belongs_here = |key: &u128| lines.contains(&self.shape.home((key >> 64) as u64).0);
-        let mut others: Vec<u128> = elsewhere.filter(belongs_here).collect();
+        let belongs_here = |key: &&u128| lines.contains(&self.shape.home((**key >> 64) as u64).0);
+        let mut others: Vec<u128> = self.aside.iter().filter(belongs_here).copied().collect();
+        for number in 0..self.shape.compact.lines() {
+            let line = self.lines.line(number);
+            for (place, &entry) in line[..slots(TAIL)].iter().enumerate().take_while(|(_, entry)| **entry != 0) {
+                if entry >> REST_BITS != 1 && lines.contains(&self.shape.compact.home(number, entry)) {
+                    others.push(self.shape.key::<TAIL>(number, entry, tail_of(line, place)).0);
+                }
+            }
+        }
         others.sort_unstable();
         let mut others = others.into_iter().peekable();
         let mut here = Vec::with_capacity(LINE);

@@ -3,6 +3,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::cover::{Coverage, cover};
 use crate::dispatch::{Searched, search, search_with};
+use crate::estimate;
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
 use crate::health::Health;
@@ -108,7 +109,7 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
         ),
         (
             options.look_for.cost.is_some() && plan.guide.is_none(),
-            "--cost is for guided searches: --strategy best, astar, ida or beam",
+            "--cost is for guided searches: --strategy best, astar, ida, sma or beam",
         ),
         (!options.budget.spill_dir.is_empty() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
@@ -278,10 +279,12 @@ impl Run<'_> {
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
+        let is_open = !complete && [exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&judgement.exit_code);
         let mut report = Report {
             judgement,
             complete,
             counts: Counts::of(&stats),
+            coverage: estimate::Coverage::of(&stats, is_open),
             times,
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
             layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),

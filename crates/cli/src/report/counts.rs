@@ -2,7 +2,7 @@
 
 use super::LedgerRow;
 use crate::machine;
-use plimsoll_search::Stats;
+use plimsoll_search::{LevelSizes, Stats};
 use plimsoll_store::Odds;
 use serde::Serialize;
 
@@ -18,6 +18,8 @@ pub struct Counts {
     pub failed_assertions: u64,
     pub property_hits: u64,
     pub widest_frontier: u64,
+    /// Breadth first: states found on each level.
+    pub level_sizes: LevelSizes,
     /// Successors that the store knew.
     pub matched: u64,
     /// States that a cache gave up. If there are any, some states were visited and counted more than once.
@@ -48,6 +50,7 @@ impl Counts {
             failed_assertions: stats.failed_assertions,
             property_hits: stats.property_hits,
             widest_frontier: stats.widest_frontier,
+            level_sizes: stats.level_sizes.clone(),
             matched: stats.matched,
             forgotten: stats.forgotten,
             distinct: stats.distinct,

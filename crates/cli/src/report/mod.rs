@@ -10,6 +10,7 @@ pub mod unreached;
 pub mod verdict;
 
 use crate::checkpoint;
+use crate::estimate::Coverage;
 use crate::plan::Plan;
 use counts::{Costs, Counts, Times};
 use layers::LayersFacts;
@@ -29,6 +30,8 @@ pub struct Report {
     pub complete: bool,
     #[serde(flatten)]
     pub counts: Counts,
+    #[serde(flatten)]
+    pub coverage: Coverage,
     #[serde(flatten)]
     pub times: Times,
     #[serde(flatten)]

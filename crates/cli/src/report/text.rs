@@ -87,6 +87,9 @@ fn numbers(report: &Report, out: &mut String) {
         let _ = writeln!(out, "{name:<18} {value:>15}");
     };
     line("states", show_count(counts.states));
+    if let Some([from, to]) = report.coverage.estimated_share {
+        line("share of all", format!("{:.0} to {:.0} %", from * 100.0, to * 100.0));
+    }
     line("transitions", show_count(counts.transitions));
     if counts.levels > 0 {
         line("levels", show_count(counts.levels.into()));
@@ -135,7 +138,7 @@ fn numbers(report: &Report, out: &mut String) {
     }
     line("state vector", format!("{} B", report.model.state_bytes));
     if let Some(layers) = &report.layers {
-        layers.show(out);
+        layers.show(&report.counts.level_sizes, out);
     }
 }
 
