@@ -391,7 +391,7 @@ impl<'a> Code<'a> {
         let mut body = self.list(depth, exits + 1);
         let count = Stmt::assign(counter, next, Narrow::Trap);
         // Every other one is asked at its end, as front ends do it.
-        if counter.0 % 2 == 0 {
+        if counter.0.is_multiple_of(2) {
             body.insert(0, leave(over));
             body.push(count);
             return vec![Stmt::Reset(counter.into()), Stmt::Loop { limit, body }];
