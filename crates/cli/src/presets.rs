@@ -27,7 +27,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 22] = [
+pub const PRESETS: [Preset; 23] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -57,6 +57,7 @@ pub const PRESETS: [Preset; 22] = [
     Preset { name: "best", example: "best", paper: "Edelkamp, Leue, Lluch-Lafuente 2004" },
     Preset { name: "astar", example: "astar", paper: "Hart, Nilsson, Raphael 1968" },
     Preset { name: "ida", example: "ida", paper: "Korf 1985" },
+    Preset { name: "sma", example: "sma", paper: "Chakrabarti, Ghose, Acharya, de Sarkar 1989; Russell 1992" },
     Preset { name: "beam:K", example: "beam:1000", paper: "Tripakis 2008" },
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::curve::LevelSizes;
 use crate::verdict::Why;
+use plimsoll_model::Step;
 use plimsoll_store::{Grant, Odds, Tiers};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,6 +142,23 @@ impl Drop for PathRoom {
     }
 }
 
+/// Who looks on while a search goes. A closure that is given the counts will do.
+pub trait Watch: Send {
+    /// Told now and then of the counts so far.
+    fn counts(&mut self, stats: &Stats);
+
+    /// Told of every step that goes wrong in `state`, in the order of the search.
+    fn fault(&mut self, state: &[u32], step: Step) {
+        let _ = (state, step);
+    }
+}
+
+impl<F: FnMut(&Stats) + Send> Watch for F {
+    fn counts(&mut self, stats: &Stats) {
+        self(stats);
+    }
+}
+
 /// The strings by which a search is held.
 pub struct Control<'a> {
     pub ask: Ask,
@@ -148,8 +166,7 @@ pub struct Control<'a> {
     /// Set from outside to end the search at the next block of states.
     pub stop: &'a AtomicBool,
     pub room: PathRoom,
-    /// Called now and then with the counts so far.
-    pub watch: &'a mut (dyn FnMut(&Stats) + Send),
+    pub watch: &'a mut dyn Watch,
 }
 
 impl Control<'_> {
@@ -175,11 +192,15 @@ impl Control<'_> {
         }
         if look {
             stats.look_at(store);
-            (self.watch)(stats);
-            if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Some(Why::Time);
-            }
+            return self.must_stop(stats);
         }
         None
+    }
+
+    /// Tells those outside how far it is; was it told to end, or is it time?
+    pub(crate) fn must_stop(&mut self, stats: &Stats) -> Option<Why> {
+        self.watch.counts(stats);
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Why::Time);
+        self.stopped().or_else(late)
     }
 }

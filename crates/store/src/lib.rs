@@ -32,6 +32,7 @@ pub mod stack;
 pub mod stream;
 pub mod strings;
 pub mod tiers;
+pub mod tips;
 pub mod tree;
 
 pub use budget::{Budget, Full, Grant};

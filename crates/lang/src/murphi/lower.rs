@@ -85,14 +85,26 @@ pub struct Lowerer<'a> {
     defined: Defined,
 }
 
-/// Translates a model; also returns its types, those of its variables, and conditions to be covered. Errors are in `diagnostics`.
+/// A model as translated.
+pub struct Translated {
+    pub system: System,
+    pub types: Types,
+    /// The types of the variables.
+    pub vars: Vec<TypeId>,
+    /// Conditions to be covered.
+    pub covers: Vec<Property>,
+    /// What is never undefined.
+    pub defined: Defined,
+}
+
+/// Translates a model. Errors are in `diagnostics`.
 pub fn program(
     text: &str,
     name: &str,
     program: &Program,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<(System, Types, Vec<TypeId>, Vec<Property>)> {
+) -> Lowered<Translated> {
     // The first translation checks every read; what it finds to be always defined the second need not check.
     let checked = {
         let mut lowerer = Lowerer::new(text, name, options, diagnostics);
@@ -104,16 +116,18 @@ pub fn program(
     lowerer.defined = Defined::of(&checked);
     lowerer.items(program)?;
     drop_unused(&mut lowerer.system);
-    Ok((lowerer.system, lowerer.types, lowerer.var_types, lowerer.covers))
+    let Lowerer { system, types, var_types: vars, covers, defined, .. } = lowerer;
+    Ok(Translated { system, types, vars, covers, defined })
 }
 
-/// Translates an expression over the names of a model into a property; also tells whether it names a value of a scalarset.
+/// Translates an expression over the names of a model into a property, or into a value if it is no property of any kind; also
+/// tells whether it names a value of a scalarset.
 pub fn property(
     text: &str,
     program: &Program,
     expr: &Expr,
     expr_text: &str,
-    kind: PropertyKind,
+    kind: Option<PropertyKind>,
     options: &Options,
     diagnostics: &mut Diagnostics,
 ) -> Lowered<(Property, bool)> {
@@ -130,7 +144,11 @@ pub fn property(
     lowerer.diagnostics = diagnostics;
     lowerer.as_shown = true;
     lowerer.set_text(expr_text);
-    let property = lowerer.property_of(expr, kind, expr_text.trim().to_string())?;
+    let name = expr_text.trim().to_string();
+    let property = match kind {
+        Some(kind) => lowerer.property_of(expr, kind, name)?,
+        None => lowerer.value_of(expr, name)?,
+    };
     Ok((property, lowerer.element_named))
 }
 

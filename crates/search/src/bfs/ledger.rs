@@ -164,7 +164,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             }
             let step = block.out.step(position as usize);
             if step.is_fault() {
-                self.model.note_fault(&block.parents[parent * width..][..width], step);
+                self.control.watch.fault(&block.parents[parent * width..][..width], step);
             }
             let depth = block.level + 1;
             let what = self.tally.wrong(step, depth, false);
