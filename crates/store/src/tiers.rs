@@ -410,6 +410,11 @@ impl Shard {
         if self.frozen.is_empty() {
             return self.last.enter(block, states, range, parents, key_bits, self.long.as_mut());
         }
+        if let Table::Packed(younger) = &mut self.last {
+            younger.reserve(range.len(), key_bits)?;
+            layered::enter_younger_first(younger, &self.frozen, states, range);
+            return Ok(());
+        }
         let frozen = &self.frozen;
         frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));
         self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
