@@ -1,7 +1,8 @@
 //! What a check has to say: one structure, printed as text or as JSON.
 
-pub mod advice;
+pub mod climbs;
 pub mod layers;
+pub mod shortage;
 pub mod steps;
 pub mod text;
 pub mod trace;
@@ -10,12 +11,14 @@ pub mod verdict;
 
 use crate::plan::Plan;
 use crate::{checkpoint, machine};
+use climbs::ClimbFacts;
 use layers::LayersFacts;
 use plimsoll_search::Stats;
-use plimsoll_store::Odds;
 use plimsoll_store::budget::Entry;
 use plimsoll_store::runs::LayersReport;
+use plimsoll_store::{Climb, Odds};
 use serde::Serialize;
+use shortage::Shortage;
 use std::io::{self, BufWriter, Write};
 pub use trace::TraceReport;
 use unreached::Unreached;
@@ -70,6 +73,10 @@ pub struct Report {
     pub peak_rss: u64,
     /// What was done on disk, if memory was full.
     pub layers: Option<LayersFacts>,
+    /// How the search went on when memory was full, step by step.
+    pub climbs: Vec<ClimbFacts>,
+    /// If there is no answer: what ran out, what was covered all the same, and what would help.
+    pub shortage: Option<Shortage>,
     pub ledger: Vec<LedgerRow>,
     pub executor: &'static str,
     pub model: ModelFacts,
@@ -132,6 +139,8 @@ pub struct Parts {
     pub complete: bool,
     pub times: Times,
     pub layers: Option<LayersReport>,
+    pub climbs: Vec<Climb>,
+    pub shortage: Option<Shortage>,
     pub ledger: Vec<LedgerRow>,
     pub executor: &'static str,
     pub model: ModelFacts,
@@ -144,7 +153,7 @@ pub struct Parts {
 
 impl Report {
     pub fn new(parts: Parts) -> Report {
-        let Parts { judgement, stats, complete, times, layers, ledger, .. } = parts;
+        let Parts { judgement, stats, complete, times, layers, climbs, shortage, ledger, .. } = parts;
         let layers = layers.map(|layers| LayersFacts::new(layers, &stats, times.search));
         let Parts { executor, model, plan, trace, others, unreached, notes, .. } = parts;
         let peaks: u64 = ledger.iter().filter(|row| row.medium == "memory").map(|row| row.peak).sum();
@@ -182,6 +191,8 @@ impl Report {
             memory_budget: plan.memory_bytes,
             peak_rss: machine::peak_resident_bytes(),
             layers,
+            climbs: climbs.iter().map(ClimbFacts::new).collect(),
+            shortage,
             ledger,
             executor,
             model,

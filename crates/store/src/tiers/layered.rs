@@ -123,15 +123,6 @@ impl Tiers {
     }
 }
 
-impl Table {
-    fn into_packed(self) -> Option<Packed> {
-        match self {
-            Table::Packed(packed) => Some(packed),
-            _ => None,
-        }
-    }
-}
-
 impl Shard {
     /// How many tables there are.
     fn generations(&self) -> usize {
