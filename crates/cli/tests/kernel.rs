@@ -3,10 +3,6 @@
 //! Memory is limited by a cgroup (version 2) where one can be made, else by the address space, with room for what is mapped
 //! and not used. Files are limited by their size.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::root;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,7 +39,7 @@ impl Drop for Group {
 /// Runs a check behind `before`; the exit code and the report.
 fn check(before: &str, model: &str, arguments: &[&str]) -> (i32, Value) {
     let script = format!("{before} exec \"$0\" check --json \"$@\"");
-    let path = root().join("models").join(model);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(model);
     let mut command = Command::new("sh");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_plimsoll")]).arg(path).args(arguments);
     let output = command.stdin(Stdio::null()).output().unwrap();

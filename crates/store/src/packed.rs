@@ -9,7 +9,7 @@
 
 pub mod compact;
 
-use crate::arena::{Arena, LINE, Line, Pages};
+use crate::arena::{Arena, LINE, Line, PAGE_LINES, Pages};
 use crate::budget::Full;
 use compact::{Compact, Inserted, REST_BITS, TRIES, scan};
 use std::ops::Range;
@@ -189,9 +189,14 @@ impl Packed {
         self.displaced + self.aside.len()
     }
 
-    /// From now on it takes no more than about so many bytes.
+    /// From now on it takes no more than about so many bytes, and if there is room for them these at once, so that nothing has to
+    /// move.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most_lines = (bytes / size_of::<Line>()).min(MOST_LINES);
+        let whole_pages = self.most_lines / PAGE_LINES * PAGE_LINES;
+        if whole_pages > self.lines.lines() {
+            self.grow(whole_pages);
+        }
     }
 
     /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
