@@ -28,7 +28,7 @@ pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Outlook, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
 pub use saved::{Company, Keeper, Saved};
 use saved::{Mark, Place};
 use seal::Settled;
@@ -185,6 +185,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             followers: 0,
             unseen: 0,
             divides: true,
+            outlook: Outlook::default(),
             keeper,
             mark: None,
         };
@@ -203,6 +204,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             if place.level_left == 0 {
                 return End::Done;
             }
+            leader.outlook.widths = [leader.outlook.widths[1], place.level_left as u64];
             leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
                 leader.keep(0, ledger);
@@ -326,6 +328,8 @@ struct Leader<'s, 'a, 'k, M: ?Sized> {
     unseen: usize,
     /// The store may still be divided into shards.
     divides: bool,
+    /// How far the search is, for a store that may climb.
+    outlook: Outlook,
     /// Who keeps checkpoints, and how things stood before what is under way.
     keeper: Option<&'k mut dyn Keeper>,
     mark: Option<Mark>,
@@ -378,6 +382,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         scope: &'s Scope<'s, '_>,
     ) -> Result<usize, Why> {
         let search = self.search;
+        self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
         self.keep_if_due(ledger);
         let next = self.next_wave(place, ledger);
@@ -504,7 +509,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         self.perform_all(EXPAND, part.blocks)?;
         for block in &search.blocks[..part.blocks] {
             let mut block = write(block);
-            if block.done == Done::Full && read(&search.tiers).layers().is_some() {
+            if block.done == Done::Full && read(&search.tiers).can_make_room() {
                 self.encode_again(&mut block, part.level + 1)?;
             }
         }

@@ -11,6 +11,8 @@ use std::io::{self, Read, Write};
 
 /// An entry never takes more bytes than this.
 const LONGEST: usize = 1 + 10 + 5;
+/// And not many take more than this.
+const USUAL: usize = 2;
 const SMALL_STEP: u64 = 7;
 const SMALL_POSITION: u32 = 31;
 
@@ -91,6 +93,12 @@ impl StepLog {
 
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Memory that it would take in addition for about so many more states.
+    pub fn more_bytes(&self, count: usize) -> u64 {
+        let left = self.chunks.last().map_or(0, |chunk| SLOT.saturating_sub(chunk.bytes + LONGEST));
+        ((count * USUAL).saturating_sub(left).div_ceil(SLOT) * SLOT) as u64
     }
 
     /// Records that the next state is successor number `position` of state `parent` (for an initial state:

@@ -86,6 +86,11 @@ impl Region {
         self.used
     }
 
+    /// What it is charged to.
+    pub fn grant(&self) -> Grant {
+        self.grant.clone()
+    }
+
     /// What the grant has left.
     pub fn left_bytes(&self) -> usize {
         usize::try_from(self.grant.left_bytes()).unwrap_or(usize::MAX)

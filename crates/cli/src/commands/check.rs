@@ -15,9 +15,10 @@ use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
-use crate::report::advice::advice;
+use crate::report::climbs::ClimbFacts;
 use crate::report::counts::{Costs, Counts, Times};
 use crate::report::layers::LayersFacts;
+use crate::report::shortage::Shortage;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
 use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Report, TraceReport};
@@ -97,7 +98,7 @@ fn refuse_contradictions(options: &CheckOptions) -> Result<(), Failure> {
 
 /// What was asked for and makes no difference.
 fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
-    let forgets = !plan.strategy_parts.row.holds_all();
+    let forgets = plan.climbs || !plan.strategy_parts.row.holds_all();
     let unused = [
         (
             options.search.workers.is_some_and(|workers| workers > 1) && plan.workers == 1 && plan.search != Order::Bfs,
@@ -266,16 +267,21 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let Searched { outcome, layers, ledger, disk_ledger } = searched;
+        let Searched { outcome, layers, climbs, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
         let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
         notes.extend(unused(options, &plan));
-        if let Verdict::Unknown(why) = &outcome.verdict {
-            notes.extend(advice(why, &plan, &ledger, machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes));
-        }
+        let shortage = match &outcome.verdict {
+            Verdict::Unknown(why) => {
+                let available_bytes = machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes;
+                Some(Shortage::new(why, &stats, &plan, &ledger, available_bytes))
+            }
+            _ => None,
+        };
+        notes.extend(shortage.iter().flat_map(Shortage::notes));
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
@@ -288,6 +294,8 @@ impl Run<'_> {
             times,
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
             layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),
+            climbs: climbs.iter().map(ClimbFacts::new).collect(),
+            shortage,
             ledger,
             executor,
             model,

@@ -13,7 +13,7 @@ use super::{FLUSH, Leader, MERGE, SIFT, Worker, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Entry, Needs, Piece, Queue, Recent, Shortage};
+use plimsoll_store::{Entry, Needs, Piece, Queue, Recent, Rung, Shortage};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -49,9 +49,11 @@ impl Settled {
 }
 
 impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
-    /// Makes sure that all keys of some blocks find room, if there is a disk; states of `level` are being found.
+    /// Makes sure that all keys of some blocks find room, if there is a disk or another way to go on; states of `level`
+    /// are being found.
     pub(super) fn make_room(&mut self, entries: &[&Entry], level: u32) -> Result<(), Why> {
         let search = self.search;
+        self.make_way(entries)?;
         // The older tables leave first; should that not be enough, all.
         for everything in [false, true] {
             if write(&search.tiers).has_room(entries) {
@@ -78,6 +80,8 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if is_full && read(&search.tiers).layers().is_some() {
             self.flush(level, true)?;
             encode(&mut self.worker);
+        } else if is_full && write(&search.tiers).give_up_frozen(self.outlook) {
+            encode(&mut self.worker);
         }
         Ok(())
     }
@@ -89,6 +93,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             let mut tiers = write(&search.tiers);
             if tiers.held().0 == 0 {
                 return Err(Why::Memory);
+            }
+            if !tiers.defers() {
+                tiers.note_climb(Rung::Layers, self.outlook);
             }
             search.coder.with(|coder| tiers.begin_flush(coder, level, everything));
             tiers.shards()

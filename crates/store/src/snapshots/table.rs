@@ -6,6 +6,7 @@
 //! the table grows, or too many lines are marked, every state that is held is put in its place anew.
 
 use super::masks::Masks;
+use super::outside::Outside;
 use crate::arena::{Arena, LINE, Line, Pages};
 use crate::budget::Full;
 use crate::cache::Distinct;
@@ -21,6 +22,9 @@ const LOAD_PERCENT: usize = 80;
 const SHORT_LOAD_PERCENT: usize = 72;
 /// By how much tables grow.
 const GROWTH_PERCENT: usize = 135;
+/// What it takes at least, where there is a choice, and up to which size growing costs nothing.
+const LEAST_GROWTH_PERCENT: usize = 110;
+const SMALL_LINES: usize = 4096;
 /// Lines may be marked before the table is put in order again: a share of all, and so many times what is usual.
 const MARKED_SHARE: usize = 3;
 const MARKED_TIMES: usize = 2;
@@ -123,6 +127,16 @@ impl LevelTable {
 
     /// Makes sure that `count` more states of keys of `key_bits` bits fit, and that so many meetings can be noted.
     pub fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        self.reserve_growing(count, key_bits, 100)
+    }
+
+    /// The same, but a large table does not grow by little again and again: whoever asks can give up levels instead.
+    pub fn reserve_well(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        let is_small = self.lines.lines() <= SMALL_LINES;
+        self.reserve_growing(count, key_bits, if is_small { 100 } else { LEAST_GROWTH_PERCENT })
+    }
+
+    fn reserve_growing(&mut self, count: usize, key_bits: u32, least_percent: usize) -> Result<(), Full> {
         if key_bits > self.key_bits {
             // Those that are there end with zeros.
             let before = std::mem::replace(&mut self.key_bits, key_bits);
@@ -137,13 +151,15 @@ impl LevelTable {
         if wanted > self.lines.lines() * room_of_hundred(self.shape.tail) / 100 {
             let least = (wanted * 100).div_ceil(room_of_hundred(self.shape.tail)) + 1;
             let comfortable = least.max(self.lines.lines() * GROWTH_PERCENT / 100);
-            if ![comfortable, least].into_iter().any(|lines| self.grow(lines)) {
+            let smallest = least.max(self.lines.lines() * least_percent / 100);
+            if ![comfortable, smallest].into_iter().any(|lines| self.grow(lines)) {
                 return Err(Full);
             }
         }
         let in_order = self.marked <= (self.lines.lines() / MARKED_SHARE).max(self.usually_marked * MARKED_TIMES);
-        if (!in_order || !self.masks.has_room(count)) && !self.grow(self.lines.lines()) {
-            return Err(Full);
+        if !in_order || !self.masks.has_room(count) {
+            // Without memory to put it in order it is only slower.
+            let _ = self.grow(self.lines.lines());
         }
         if self.masks.has_room(count) { Ok(()) } else { Err(Full) }
     }
@@ -304,21 +320,22 @@ impl LevelTable {
     fn grow(&mut self, lines: usize) -> bool {
         // Who is not at home waits outside meanwhile: about those of marked lines, and who finds a new home full.
         let outside = self.marked * 2 + self.masks.live() / 8;
-        if !self.lines.grow(lines, outside * size_of::<(u128, u16)>()) {
+        if !self.lines.grow(lines, Outside::bytes(outside)) {
             return false;
         }
         let new = Shape::new(self.key_bits, self.common_bits, self.lines.lines());
         let old = std::mem::replace(&mut self.shape, new);
-        let mut waiting = std::mem::take(&mut self.aside);
+        let aside = std::mem::take(&mut self.aside);
+        let mut waiting = Outside::new(self.masks.live(), aside, self.lines.grant());
         self.marked = 0;
         by_tail!(old.tail, TAIL => self.spread::<TAIL>(&old, &mut waiting));
         by_tail!(new.tail, TAIL => {
-            for (key, tag) in waiting {
+            waiting.for_each(|key, tag| {
                 self.masks.leave(tag);
                 if self.masks.is_live(tag) {
                     self.enter::<TAIL>(key, |_, _| tag);
                 }
-            }
+            });
         });
         self.usually_marked = self.marked;
         self.masks.collect();
@@ -327,7 +344,7 @@ impl LevelTable {
 
     /// Line by line from the top end downwards, what is at home goes to its new home, which is the same line or one above;
     /// the rest waits, and what is held no more is gone.
-    fn spread<const TAIL: usize>(&mut self, old: &Shape, waiting: &mut Vec<(u128, u16)>) {
+    fn spread<const TAIL: usize>(&mut self, old: &Shape, waiting: &mut Outside) {
         for number in (0..old.compact.lines()).rev() {
             let line = std::mem::take(self.lines.line_mut(number));
             for place in (0..slots(TAIL)).filter(|&place| line[place] != 0) {
@@ -338,7 +355,7 @@ impl LevelTable {
                 }
                 let (key, home) = old.key::<TAIL>(number, line[place], tail_of(&line, place));
                 if !home || !by_tail!(self.shape.tail, NEW => self.place_at_home::<NEW>(key, tag)) {
-                    waiting.push((key, tag));
+                    waiting.push(key, tag);
                 }
             }
         }

@@ -153,15 +153,6 @@ pub(super) fn enter_younger_first(younger: &mut Packed, older: &[Packed], states
     states.count_fresh(fresh);
 }
 
-impl Table {
-    fn into_packed(self) -> Option<Packed> {
-        match self {
-            Table::Packed(packed) => Some(packed),
-            _ => None,
-        }
-    }
-}
-
 impl Shard {
     /// How many tables there are.
     fn generations(&self) -> usize {

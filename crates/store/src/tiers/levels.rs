@@ -19,7 +19,7 @@ const USUAL_STATES: u64 = 1 << 16;
 /// Keys of trees get longer, up to this.
 const ROOT_BITS: u32 = u64::BITS;
 
-fn tables(shards: &mut [Mutex<Shard>]) -> Vec<&mut LevelTable> {
+pub(super) fn tables(shards: &mut [Mutex<Shard>]) -> Vec<&mut LevelTable> {
     shards
         .iter_mut()
         .filter_map(|shard| match &mut own(shard).last {
@@ -51,17 +51,8 @@ impl Tiers {
         let mut table = LevelTable::new(key_bits, 0, &arena)?;
         table.by_states = coder.numbers_states();
         snapshots.introduce(&mut table);
-        Ok(Tiers {
-            shards: vec![Shard::new(Table::Levels(Box::new(table)))],
-            shard_bits: 0,
-            key_bits: AtomicU32::new(key_bits),
-            arena,
-            sample: None,
-            digest_bits: None,
-            below: None,
-            snapshots: Some(snapshots),
-            grant: grant.clone(),
-        })
+        let (shards, key_bits) = (vec![Shard::new(Table::Levels(Box::new(table)))], AtomicU32::new(key_bits));
+        Ok(Tiers { snapshots: Some(snapshots), ..Tiers::of_shards(shards, 0, key_bits, arena, grant) })
     }
 
     /// Bytes that a state of a level takes.

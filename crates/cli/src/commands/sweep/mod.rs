@@ -155,8 +155,9 @@ impl Sweep<'_> {
 
     fn plain_runs(&self, path: &Path, base: &mut Base) -> Result<&'static str, String> {
         let limit = self.options.max_states.saturating_add(1).to_string();
+        let full = ["--strategy", "full", "--max-states", &limit];
         let search = |order: &str, store: &str| {
-            self.check(path, &self.memory, &["--order", order, "--store", store, "--max-states", &limit])
+            self.check(path, &self.memory, &[&["--order", order, "--store", store], &full[..]].concat())
         };
         let count = |report: &Value, name: &str| report[name].as_u64().unwrap_or(0);
         let seconds = |report: &Value| report["cpu_seconds"].as_f64().unwrap_or(0.0);
