@@ -282,8 +282,7 @@ impl Plan {
         // A search that may go on another day may do so on disk: keys must be the same then.
         let may_leave = wishes.disk_bytes > 0 || wishes.checkpoint;
         let codec = choose_codec(wishes.store, &strategy.row, may_leave, facts)?;
-        // Who asks for numbers wants to know at once what is fresh.
-        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?.filter(|_| !wishes.numbers);
+        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
         // What was forgotten cannot be kept for another day.
         let climbs = strategy.row.climbs() && wishes.disk_bytes == 0 && !wishes.numbers && !wishes.checkpoint;
         let climbs = climbs && matches!(codec, Codec::Packed | Codec::Tree);

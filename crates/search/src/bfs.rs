@@ -77,6 +77,10 @@ pub fn bfs_with<M: Model + ?Sized>(
     keeping: Company,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
+    // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
+    if keeping.observer.is_some() && tiers.forgets() {
+        tiers.forget_sample();
+    }
     let search = Search {
         model,
         conventions: model.conventions(),
@@ -181,7 +185,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             search: self,
             worker,
             settled,
-            unmerged: self.defers.load(Ordering::Relaxed),
+            unmerged: self.is_deferring(),
             followers: 0,
             unseen: 0,
             divides: true,
@@ -193,7 +197,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match from {
             Some(saved) => ledger.take_over(saved.into_books()),
             None => {
-                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level()) {
+                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level(ledger)) {
                     return End::Out(why);
                 }
             }
@@ -225,7 +229,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                     return End::Found;
                 }
             }
-            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level()) {
+            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level(ledger)) {
                 return End::Out(why);
             }
         }
@@ -290,7 +294,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
         block.recognise(&self.coder, self.needs, &mut worker.keys);
-        if !self.defers.load(Ordering::Relaxed) {
+        if !self.is_deferring() {
             return block.number(self.model, &read(&self.queue), None);
         }
         if let Some(layers) = read(&self.tiers).layers()
@@ -308,6 +312,11 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             Done::Cut | Done::GaveUp(GaveUp::Stopped) => Why::Interrupted,
             Done::Full | Done::Encoded | Done::GaveUp(GaveUp::Memory) => Why::Memory,
         }
+    }
+
+    /// Is what is fresh a candidate?
+    fn is_deferring(&self) -> bool {
+        self.defers.load(Ordering::Relaxed)
     }
 
     /// Did everything find room?
@@ -354,7 +363,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
-            ledger.show(&block, true, || !read(&search.tiers).samples())?;
+            ledger.show(&block, true, search.is_deferring(), || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
         drop(block);
@@ -467,7 +476,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
         search.room()?;
-        ledger.show(&block, false, || !read(&search.tiers).samples())
+        ledger.show(&block, false, search.is_deferring(), || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
@@ -545,7 +554,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             ledger.enter(&block)?;
             write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
             if number < full {
-                ledger.show(&block, false, || true)?;
+                ledger.show(&block, false, search.is_deferring(), || true)?;
             }
         }
         search.room()?;

@@ -239,6 +239,13 @@ impl Tiers {
         }
     }
 
+    /// Are states given up that may be met again?
+    pub fn forgets(&self) -> bool {
+        let shard = lock(&self.shards[0]);
+        let last = shard.next.as_ref().map_or(&shard.last, |(_, next)| next);
+        matches!(last, Table::Ways(_) | Table::Cache(_) | Table::Levels(_))
+    }
+
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
         if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
@@ -341,7 +348,11 @@ impl Tiers {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
         let shape = sample.shape();
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
-        let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) else { return };
+        let learned = learned.and_then(|learned| match &self.snapshots {
+            None => self.encode_again(learned, sample.states()),
+            Some(_) => self.levels_again(coder, learned, sample.states()),
+        });
+        let Ok((learned, shards)) = learned else { return };
         (*coder, self.shards) = (learned, shards);
         let Some(told) = told else { return };
         let mut keys = Keys::default();

@@ -238,8 +238,9 @@ impl Run<'_> {
         let executor =
             trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
         let view = View::new(executor);
+        let by_levels = plan.strategy_parts.row.has_levels() && plan.keep.is_none();
         let judge = |verdict: &Verdict, shown: Option<&TraceReport>| {
-            Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown)
+            Judgement::of(verdict, &searched.outcome.stats, by_levels, &ask, &view, shown)
         };
         let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
         let others = trace.as_ref().map_or(Ok(Vec::new()), |first| {

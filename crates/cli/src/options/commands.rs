@@ -79,6 +79,9 @@ pub struct GenerateOptions {
     /// With a strategy that forgets: merge states that were found several times, so that the graph is that of the full search
     #[arg(long)]
     pub exact: bool,
+    /// Print what was written as JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub hide: HideOptions,
     #[command(flatten)]

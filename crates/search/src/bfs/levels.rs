@@ -36,8 +36,11 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// A level is complete, and what is fresh in it waits.
-    pub(super) fn end_level(&mut self) -> Result<(), Why> {
+    pub(super) fn end_level(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
+        if read(&search.tiers).forgets() {
+            ledger.prune();
+        }
         let mut tiers = write(&search.tiers);
         let wants_anchor = tiers.seal();
         let mut queue = write(&search.queue);

@@ -13,7 +13,7 @@ use super::{FLUSH, Leader, MERGE, SIFT, Worker, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Entry, Needs, Piece, Queue, Recent, Rung, Shortage};
+use plimsoll_store::{Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -160,6 +160,12 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             let place = queue.extend(settled.survivors.origins.len())?;
             settled.number(search.model, &queue, place);
             ledger.enter_survivors(&settled, level)?;
+            if let Some(observer) = &mut ledger.observer {
+                let mut keys = Vec::new();
+                let encoded = search.coder.keys_of(&settled.survivors.states, &mut self.worker.keys, &mut keys);
+                encoded.map_err(|Full| Why::Memory)?;
+                observer.fresh(&keys)?;
+            }
         }
         self.settled = settled;
         Ok(())

@@ -188,7 +188,7 @@ impl Tiers {
         let snapshots = Snapshots::new(&ladder.levels, usize::MAX, grant);
         let mut tables = Vec::new();
         for _ in 0..shards.len() {
-            let mut table = LevelTable::new(key_bits, shard_bits, &young)?;
+            let mut table = LevelTable::new(key_bits, shard_bits, &young, grant)?;
             if ladder.numbers_states {
                 (table.by_states, table.distinct) = (true, Distinct::new(0));
             }
