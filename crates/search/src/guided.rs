@@ -92,7 +92,6 @@ pub fn guided<M: Model + ?Sized>(
         fresh: Vec::new(),
         item: vec![0; HEAD + width],
         scratch: Vec::new(),
-        own_cost: 0,
         guesses: Vec::new(),
         violation: None,
         cut: None,
@@ -124,8 +123,7 @@ struct Guided<'a, 'c, M: ?Sized> {
     /// The state at hand, behind its head, and one that is put aside.
     item: Vec<u32>,
     scratch: Vec<u32>,
-    /// What the state at hand has cost, and the guesses of its successors, each one more so that zero says that none was taken up yet.
-    own_cost: u32,
+    /// Those of the successors at hand.
     guesses: Vec<u32>,
     violation: Option<Violation>,
     /// States may have been missed.
@@ -149,8 +147,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             if self.now.is_empty() {
                 return Ok(());
             }
-            while let Some(cost) = self.now.pop(&mut self.item) {
-                self.own_cost = (cost >> 32) as u32;
+            while let Some(_cost) = self.now.pop(&mut self.item) {
                 self.take()?;
                 if self.is_over() {
                     return Ok(());
@@ -221,8 +218,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
         }
     }
 
-    /// Puts aside the nearest successors of a state from a guess on, and the state itself for the others. One is enough at first if it is
-    /// nearer than the state.
+    /// Puts aside the nearest successors of a state from a guess on, and the state itself for the others.
     fn offer_nearest(&mut self, state: &[u32], number: u32, since: u32, depth: u32) -> Result<(), Why> {
         if since == 0 {
             self.note_wrong(number, 0, depth + 1);
@@ -232,29 +228,22 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             let successor = self.out.state(index);
             let guess = match self.out.step(index).is_fault() {
                 true => u32::MAX,
+                // Zero says that none was taken up yet.
                 false => self.lead.guess(self.model, successor, &mut self.ahead).saturating_add(1).min(u32::MAX - 1),
             };
             self.guesses.push(guess);
         }
         let from = |least: u32| move |guess: &u32| *guess >= least && *guess < u32::MAX;
         let Some(least) = self.guesses.iter().copied().filter(from(since)).min() else { return Ok(()) };
-        let is_nearer = since == 0 && least < self.own_cost;
-        let (mut entered, mut left) = (0, 0);
         for index in 0..self.out.len() {
-            if self.guesses[index] != least || self.is_over() {
-                continue;
-            }
-            if is_nearer && entered > 0 {
-                left += 1;
-                continue;
-            }
-            let successor = self.out.state(index).to_vec();
-            if let Some(number) = self.enter(&successor, number, index as u32, depth + 1)? {
-                self.put_aside(least, self.logged, [number, 0, depth + 1], &successor)?;
-                entered += 1;
+            if self.guesses[index] == least && !self.is_over() {
+                let successor = self.out.state(index).to_vec();
+                if let Some(number) = self.enter(&successor, number, index as u32, depth + 1)? {
+                    self.put_aside(least, self.logged, [number, 0, depth + 1], &successor)?;
+                }
             }
         }
-        match self.guesses.iter().copied().filter(from(if left > 0 { least } else { least + 1 })).min() {
+        match self.guesses.iter().copied().filter(from(least + 1)).min() {
             Some(next) => self.put_aside(next, number, [number, next, depth], state),
             None => Ok(()),
         }
@@ -300,11 +289,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             },
         };
         let guess = self.lead.guess(self.model, state, &mut self.ahead);
-        let cost = match self.ordering {
-            Ordering::Best => guess.saturating_add(1),
-            Ordering::Beam(_) => guess,
-            Ordering::AStar => guess.saturating_add(depth),
-        };
+        let cost = if self.enters_late() { guess.saturating_add(depth) } else { guess };
         self.put_aside(cost, depth, head, state)
     }
 
