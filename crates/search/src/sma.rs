@@ -238,7 +238,10 @@ impl<M: Model + ?Sized> Sma<'_, '_, M> {
     /// Nothing is left behind a node: it is done, and so are those above it behind which nothing else is.
     fn finish(&mut self, mut node: u32) -> Result<(), Why> {
         loop {
+            let before = self.tips.len();
             node = self.tips.finish(node);
+            // What was below it may be found and visited again.
+            self.tally.stats.forgotten += (before - self.tips.len()) as u64;
             if node == NONE || self.tips.has_live_children(node) {
                 return Ok(());
             }
