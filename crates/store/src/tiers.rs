@@ -16,7 +16,7 @@ use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
 use crate::intern::Intern;
-use crate::packed::{Packed, Run};
+use crate::packed::{Density, Packed, Run};
 use crate::row::Row;
 use crate::sample::Sample;
 use crate::tree::Tree;
@@ -409,10 +409,13 @@ impl Tiers {
 }
 
 fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) -> Result<Vec<Mutex<Shard>>, Full> {
-    let table = |_| {
+    let (key_bits, density) = (coder.key_bits(), Density::USUAL);
+    let table = |number| {
         Ok(match coder {
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
-            Coder::Packed(_) | Coder::Tree(_) => Table::Packed(Packed::new(coder.key_bits(), shard_bits, arena)?),
+            Coder::Packed(_) | Coder::Tree(_) => {
+                Table::Packed(Packed::one_of(key_bits, shard_bits, number, density, arena)?)
+            }
         })
     };
     (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect()
