@@ -9,7 +9,7 @@
 mod geometry;
 mod part;
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Spot};
 use crate::budget::Full;
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -73,8 +73,8 @@ pub struct Packed {
 
 #[derive(Clone, Copy, Debug)]
 struct Home {
-    part: u32,
-    line: u32,
+    part: usize,
+    line: Spot,
     rest: u64,
 }
 
@@ -229,8 +229,7 @@ impl Packed {
     /// Asks for the lines where keys are at home.
     pub fn prefetch(&self, keys: Run) {
         for &high in keys.high {
-            let part = &self.parts[self.part_of(high)];
-            part.prefetch(part.geometry.split(high).0);
+            self.parts[self.part_of(high)].find_home(high);
         }
     }
 
@@ -240,11 +239,9 @@ impl Packed {
         homes.clear();
         homes.reserve(keys.high.len());
         for &high in keys.high {
-            let number = self.part_of(high);
-            let part = &self.parts[number];
-            let (line, rest) = part.geometry.split(high);
-            part.prefetch(line);
-            homes.push(Home { part: number as u32, line: line as u32, rest });
+            let part = self.part_of(high);
+            let (line, rest) = self.parts[part].find_home(high);
+            homes.push(Home { part, line, rest });
         }
         let count = by_length!(self, LONG => self.insert_with::<LONG>(keys, &homes, fresh));
         self.homes = homes;
@@ -256,8 +253,9 @@ impl Packed {
         let mut count = 0;
         for (index, (home, fresh)) in homes.iter().zip(fresh).enumerate() {
             let low = if LONG { keys.low(index) } else { 0 };
-            let part = &mut self.parts[home.part as usize];
-            let new = part.insert::<LONG>(home.line as usize, home.rest, low, || keys.key(index));
+            let part = &mut self.parts[home.part];
+            // SAFETY: `homes` was just filled, and inserting lets nothing grow.
+            let new = unsafe { part.insert::<LONG>(home.line, home.rest, keys.high[index], low) };
             fresh.store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }

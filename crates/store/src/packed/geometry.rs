@@ -17,26 +17,26 @@ const LINE_BITS: u32 = LINE as u32 * u32::BITS;
 /// Heads that fill a line.
 const HEADS: u32 = LINE_BITS / u16::BITS;
 
-/// How the keys of one table lie in its lines.
+/// How the keys of one table lie in its lines. It is small, for tables have one for each of their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    lines: usize,
-    lines_log: u32,
+    lines: u32,
+    lines_log: u8,
+    /// Leading bits that are the same in all keys.
+    skip: u8,
+    /// Bits behind those that choose home and rest.
+    bits: u8,
+    rest_bits: u8,
+    /// Bits of the rest that are in the tail.
+    tail_rest_bits: u8,
+    /// Bits of keys beyond the first 64, which are in the tail too.
+    low_bits: u8,
+    tail_bits: u8,
+    slots: u8,
+    /// The first bit of the tails in a line.
+    tails: u16,
     /// 2^64 over `lines`, rounded down.
     reciprocal: u64,
-    /// Leading bits that are the same in all keys.
-    skip: u32,
-    /// Bits behind those that choose home and rest.
-    bits: u32,
-    rest_bits: u32,
-    /// Bits of the rest that are in the tail.
-    tail_rest_bits: u32,
-    /// Bits of keys beyond the first 64, which are in the tail too.
-    low_bits: u32,
-    tail_bits: u32,
-    slots: u32,
-    /// The first bit of the tails in a line.
-    tails: u32,
 }
 
 impl Geometry {
@@ -54,28 +54,28 @@ impl Geometry {
         let tails = if tail_bits == 0 { 0 } else { slots * u16::BITS };
         let reciprocal = u64::MAX / lines as u64;
         Geometry {
-            lines,
-            lines_log,
+            lines: u32::try_from(lines).expect("homes have 32 bits"),
+            lines_log: lines_log as u8,
+            skip: skip as u8,
+            bits: bits as u8,
+            rest_bits: rest_bits as u8,
+            tail_rest_bits: tail_rest_bits as u8,
+            low_bits: low_bits as u8,
+            tail_bits: tail_bits as u8,
+            slots: slots as u8,
+            tails: tails as u16,
             reciprocal,
-            skip,
-            bits,
-            rest_bits,
-            tail_rest_bits,
-            low_bits,
-            tail_bits,
-            slots,
-            tails,
         }
     }
 
     /// The same for keys of another length in another number of lines.
     pub fn with(&self, key_bits: u32, lines: usize) -> Geometry {
-        Geometry::new(key_bits, self.skip, lines)
+        Geometry::new(key_bits, self.skip as u32, lines)
     }
 
     /// Can keys of so many bits be told apart?
     pub fn holds(&self, key_bits: u32) -> bool {
-        self.skip + self.bits + self.low_bits >= key_bits
+        self.skip as u32 + self.bits as u32 + self.low_bits as u32 >= key_bits
     }
 
     /// A key without the bits that all have in common.
@@ -84,7 +84,7 @@ impl Geometry {
     }
 
     pub fn lines(&self) -> usize {
-        self.lines
+        self.lines as usize
     }
 
     /// Keys in a line.
@@ -97,7 +97,7 @@ impl Geometry {
     #[inline(always)]
     pub fn split(&self, high: u64) -> (usize, u64) {
         let product = (high << self.skip) as u128 * self.lines as u128;
-        ((product >> 64) as usize, product as u64 >> (u64::BITS - self.rest_bits))
+        ((product >> 64) as usize, product as u64 >> (u64::BITS - self.rest_bits as u32))
     }
 
     /// Where values with this home begin.
@@ -116,7 +116,7 @@ impl Geometry {
             let wraps = (beyond >= lines) as u64;
             Some(Base { value: base.value.wrapping_sub(steps + wraps), beyond: beyond - wraps * lines })
         };
-        std::iter::successors(Some(self.base(self.lines - 1)), before).take(self.lines)
+        std::iter::successors(Some(self.base(self.lines() - 1)), before).take(self.lines())
     }
 
     /// The leading 64 bits of the key with this rest, but for those that are skipped.
@@ -127,7 +127,7 @@ impl Geometry {
         let guess = ((fraction as u128 * self.reciprocal as u128) >> 64) as u64;
         let (short, lines) = (fraction - guess * self.lines as u64, self.lines as u64);
         let steps = guess + (short > 0) as u64 + (short > lines) as u64 + (short > 2 * lines) as u64;
-        base.value.wrapping_add(steps) << (u64::BITS - self.bits) >> self.skip
+        base.value.wrapping_add(steps) << (u64::BITS - self.bits as u32) >> self.skip
     }
 
     /// How far from its home a key with this rest lies on a later pair of tries.
@@ -145,7 +145,7 @@ impl Geometry {
             return home ^ (attempt as usize - 1);
         }
         let line = home + self.jump(rest, attempt / 2 + attempt % 2);
-        (if line >= self.lines { line - self.lines } else { line }) ^ (attempt as usize - 1) % 2
+        (if line >= self.lines() { line - self.lines() } else { line }) ^ (attempt as usize - 1) % 2
     }
 
     /// The home of a key that was found on a try.
@@ -154,7 +154,7 @@ impl Geometry {
         let line = line ^ (attempt as usize - 1) % 2;
         match attempt {
             1 | 2 => line,
-            _ => (line + self.lines - self.jump(rest, attempt / 2 + attempt % 2)) % self.lines,
+            _ => (line + self.lines() - self.jump(rest, attempt / 2 + attempt % 2)) % self.lines(),
         }
     }
 
@@ -168,14 +168,18 @@ impl Geometry {
     #[inline(always)]
     pub fn tail<const LONG: bool>(&self, rest: u64, low: u64) -> u128 {
         let tail = rest & ((1 << self.tail_rest_bits) - 1);
-        if LONG { (tail as u128) << self.low_bits | low as u128 >> (u64::BITS - self.low_bits) } else { tail as u128 }
+        if LONG {
+            (tail as u128) << self.low_bits | low as u128 >> (u64::BITS - self.low_bits as u32)
+        } else {
+            tail as u128
+        }
     }
 
     /// Looks for a key in the line of a try.
     #[inline(always)]
     pub fn find<const LONG: bool>(&self, line: &Line, rest: u64, tail: u128, attempt: u32) -> Found {
         let (mut equal, empty) = scan(line, self.head(rest, attempt));
-        let slots = u32::MAX >> (u32::BITS - self.slots);
+        let slots = u32::MAX >> (u32::BITS - self.slots as u32);
         equal &= slots;
         while equal != 0 {
             if self.read::<LONG>(line, equal.trailing_zeros()) == tail {
@@ -184,7 +188,7 @@ impl Geometry {
             equal &= equal - 1;
         }
         let place = (empty & slots).trailing_zeros();
-        if place < self.slots { Found::Room(place) } else { Found::NoRoom }
+        if place < self.slots as u32 { Found::Room(place) } else { Found::NoRoom }
     }
 
     /// Puts a key into an empty place.
@@ -192,7 +196,7 @@ impl Geometry {
     pub fn put<const LONG: bool>(&self, line: &mut Line, place: u32, rest: u64, tail: u128, attempt: u32) {
         bytemuck::cast_slice_mut::<u32, u16>(line)[place as usize] = self.head(rest, attempt);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(line);
-        let bit = self.tails + place * self.tail_bits;
+        let bit = self.tails as u32 + place * self.tail_bits as u32;
         // What is empty is zero; near the end of the line, a piece that begins earlier is taken.
         if LONG {
             let first = (bit / 8).min(LINE_BITS / 8 - 16);
@@ -209,7 +213,7 @@ impl Geometry {
     #[inline(always)]
     fn read<const LONG: bool>(&self, line: &Line, place: u32) -> u128 {
         let bytes: &[u8] = bytemuck::cast_slice(line);
-        let bit = self.tails + place * self.tail_bits;
+        let bit = self.tails as u32 + place * self.tail_bits as u32;
         if LONG {
             let first = (bit / 8).min(LINE_BITS / 8 - 16);
             let piece = u128::from_le_bytes(bytes[first as usize..][..16].try_into().expect("sixteen bytes"));
@@ -224,7 +228,7 @@ impl Geometry {
     /// How many keys a line holds.
     #[inline(always)]
     pub fn held(&self, line: &Line) -> u32 {
-        scan(line, 0).1.trailing_zeros().min(self.slots)
+        scan(line, 0).1.trailing_zeros().min(self.slots as u32)
     }
 
     /// Try, rest and last 64 bits of the key at a place.
@@ -234,7 +238,7 @@ impl Geometry {
         let (attempt, head) = ((head >> HEAD_BITS) as u32, (head & ((1 << HEAD_BITS) - 1)) as u64);
         let tail = self.read::<LONG>(line, place);
         let (tail_rest, low) = match LONG {
-            true => ((tail >> self.low_bits) as u64, (tail << (u64::BITS - self.low_bits)) as u64),
+            true => ((tail >> self.low_bits) as u64, (tail << (u64::BITS - self.low_bits as u32)) as u64),
             false => (tail as u64, 0),
         };
         (attempt, head << self.tail_rest_bits | tail_rest, low)
@@ -273,7 +277,7 @@ impl Geometry {
         let mask = (1 << self.tail_bits) - 1;
         for &rest in rests {
             joined |= (rest & mask) << bits;
-            bits += self.tail_bits;
+            bits += self.tail_bits as u32;
             while bits >= 16 {
                 heads[at] = (joined as u16).to_le();
                 (joined, bits, at) = (joined >> 16, bits - 16, at + 1);

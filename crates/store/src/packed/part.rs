@@ -1,14 +1,15 @@
 //! One part of a table: lines that grow by themselves.
 
 use super::geometry::{Found, Gathered, Geometry, TRIES};
-use crate::arena::{Arena, Pages};
+use crate::arena::{Arena, Pages, Spot};
 use std::collections::HashSet;
 
 /// Homes are kept in 32 bits; growth is rounded up by a few lines.
 const MOST_LINES: usize = (1 << 32) - (1 << 16);
 
-/// The keys that begin with the same bits.
+/// The keys that begin with the same bits. What a lookup needs is in one line of the processor's caches.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Part {
     pub geometry: Geometry,
     lines: Pages,
@@ -39,16 +40,22 @@ impl Part {
         self.geometry.lines() * self.geometry.slots()
     }
 
+    /// Where a key with these leading 64 bits is at home, and its rest; asks for the line.
     #[inline(always)]
-    pub fn prefetch(&self, home: usize) {
-        self.lines.prefetch(home);
+    pub fn find_home(&self, high: u64) -> (Spot, u64) {
+        let (home, rest) = self.geometry.split(high);
+        (self.lines.ask_for(home), rest)
     }
 
-    /// Inserts a key with this home and rest whose last 64 bits are `low`; true if it was not there.
+    /// Inserts a key with these first and last 64 bits; true if it was not there.
+    ///
+    /// # Safety
+    /// Home and rest must be those that were found for it, and since then the part has not grown.
     #[inline(always)]
-    pub fn insert<const LONG: bool>(&mut self, home: usize, rest: u64, low: u64, key: impl FnOnce() -> u128) -> bool {
+    pub unsafe fn insert<const LONG: bool>(&mut self, home: Spot, rest: u64, high: u64, low: u64) -> bool {
         let tail = self.geometry.tail::<LONG>(rest, low);
-        let line = self.lines.line_mut(home);
+        // SAFETY: it was found among these lines.
+        let line = unsafe { self.lines.line_at(home) };
         match self.geometry.find::<LONG>(line, rest, tail, 1) {
             Found::Here => false,
             Found::Room(place) => {
@@ -56,14 +63,15 @@ impl Part {
                 self.len += 1;
                 true
             }
-            Found::NoRoom => self.insert_elsewhere::<LONG>(home, rest, tail, key()),
+            Found::NoRoom => self.insert_elsewhere::<LONG>(tail, (high as u128) << 64 | low as u128),
         }
     }
 
     /// Inserts a key whose home is full.
     #[inline(never)]
-    fn insert_elsewhere<const LONG: bool>(&mut self, home: usize, rest: u64, tail: u128, key: u128) -> bool {
+    fn insert_elsewhere<const LONG: bool>(&mut self, tail: u128, key: u128) -> bool {
         let geometry = &self.geometry;
+        let (home, rest) = geometry.split((key >> 64) as u64);
         for attempt in 2..=TRIES {
             let line = self.lines.line_mut(geometry.line(home, rest, attempt));
             match geometry.find::<LONG>(line, rest, tail, attempt) {
@@ -84,8 +92,10 @@ impl Part {
 
     /// Inserts a key; true if it was not there.
     pub fn insert_key<const LONG: bool>(&mut self, key: u128) -> bool {
-        let (home, rest) = self.geometry.split((key >> 64) as u64);
-        self.insert::<LONG>(home, rest, key as u64, || key)
+        let high = (key >> 64) as u64;
+        let (home, rest) = self.find_home(high);
+        // SAFETY: just found.
+        unsafe { self.insert::<LONG>(home, rest, high, key as u64) }
     }
 
     pub fn contains<const LONG: bool>(&self, key: u128) -> bool {
