@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use plimsoll_model::Model;
 use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
 use plimsoll_store::budget::Entry;
-use plimsoll_store::{Budget, Chain, Full, Queue, Spill, Stack, StepLog};
+use plimsoll_store::{Budget, Chain, Density, Full, Queue, Spill, Stack, StepLog};
 use std::io;
 
 /// What a search leaves behind.
@@ -54,6 +54,7 @@ fn breadth_first<M: Model + ?Sized>(
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
+    queue = if plan.dense { queue.dense() } else { queue };
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
     let outcome = bfs(model, &mut store, &mut queue, &mut log, plan.crew, control);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
@@ -101,5 +102,6 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget) -> Result<C
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::with_row(plan.codec, &model.used_bits(), row, plan.search != Order::Bfs, capacity, &grant)
     };
-    store.map_err(|Full| Why::Memory)
+    let density = if plan.dense { Density::COMPACT } else { Density::USUAL };
+    store.map(|store| store.with_density(density)).map_err(|Full| Why::Memory)
 }

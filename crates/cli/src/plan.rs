@@ -108,6 +108,9 @@ pub struct Plan {
     pub crew: Crew,
     #[serde(skip)]
     pub codec: Codec,
+    /// As few bytes as possible, whatever time that takes.
+    #[serde(skip)]
+    pub dense: bool,
     #[serde(skip)]
     pub search: Order,
 }
@@ -247,7 +250,8 @@ impl Plan {
             disk_bytes: wishes.disk_bytes,
             spill_dir: None,
             order: name_of(order),
-            store: format!("{codec:?}").to_lowercase(),
+            store: store_name(codec, wishes.store),
+            dense: wishes.store == StoreName::Compact,
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -329,11 +333,17 @@ fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, P
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
         // Nodes of forgotten states would stay in a tree.
-        StoreName::Auto if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
-        StoreName::Auto if cached => Ok(Codec::Packed),
-        StoreName::Auto if used_bits > FEW_BITS => Ok(Codec::Tree),
-        StoreName::Auto | StoreName::Packed => Ok(Codec::Packed),
+        StoreName::Auto | StoreName::Compact if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
+        StoreName::Auto | StoreName::Compact if cached => Ok(Codec::Packed),
+        StoreName::Auto | StoreName::Compact if used_bits > FEW_BITS => Ok(Codec::Tree),
+        StoreName::Auto | StoreName::Compact | StoreName::Packed => Ok(Codec::Packed),
     }
+}
+
+/// What the report says about how states are held.
+fn store_name(codec: Codec, wish: StoreName) -> String {
+    let codec = format!("{codec:?}").to_lowercase();
+    if wish == StoreName::Compact { format!("{codec}, compact") } else { codec }
 }
 
 /// What the structures need before the first state can be expanded, and a little more.

@@ -2,10 +2,12 @@
 //!
 //! States are numbered in the order they are found, which is the order they are expanded in. So parents
 //! never decrease along the list, and an entry is the step to the next parent and the position among
-//! that parent's successors: one byte for most. Stores may then forget, and no state carries a pointer.
+//! that parent's successors: one byte for most, and half of that once a chunk is complete. Stores may then forget, and
+//! no state carries a pointer.
 
 use crate::budget::Grant;
 use crate::disk::{SLOT, Slot, Spill, SpillError};
+use crate::entropy;
 
 /// An entry never takes more bytes than this.
 const LONGEST: usize = 1 + 10 + 5;
@@ -65,6 +67,8 @@ struct Chunk {
 #[derive(Debug)]
 enum Content {
     Ram(Box<[u8]>),
+    /// A chunk that is complete and stays in memory: [`entropy`] halves it.
+    Packed(Vec<u8>),
     Disk(Slot),
 }
 
@@ -145,11 +149,18 @@ impl StepLog {
 
     fn open_chunk(&mut self) -> Result<(), SpillError> {
         let mut buffer = None;
-        if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut())
+        if let Some(chunk) = self.chunks.last_mut()
             && let Content::Ram(bytes) = &chunk.content
         {
-            let slot = spill.put(bytes)?;
-            if let Content::Ram(bytes) = std::mem::replace(&mut chunk.content, Content::Disk(slot)) {
+            let elsewhere = match &mut self.spill {
+                Some(spill) => Some(Content::Disk(spill.put(bytes)?)),
+                None => Some(entropy::pack(&bytes[..chunk.bytes]))
+                    .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
+                    .map(Content::Packed),
+            };
+            if let Some(elsewhere) = elsewhere
+                && let Content::Ram(bytes) = std::mem::replace(&mut chunk.content, elsewhere)
+            {
                 buffer = Some(bytes);
             }
         }
@@ -168,6 +179,10 @@ impl StepLog {
         let loaded;
         let buffer: &[u8] = match content {
             Content::Ram(buffer) => buffer,
+            Content::Packed(packed) => {
+                loaded = entropy::unpack(packed, *bytes);
+                &loaded
+            }
             Content::Disk(slot) => {
                 let mut buffer = vec![0; *bytes];
                 self.spill.as_mut().expect("it wrote the chunk").read(slot, &mut buffer)?;
@@ -189,8 +204,12 @@ impl StepLog {
 
 impl Drop for StepLog {
     fn drop(&mut self) {
-        let held = self.chunks.iter().filter(|chunk| matches!(chunk.content, Content::Ram(_))).count();
-        self.grant.give_back((held * SLOT) as u64);
+        let held = self.chunks.iter().map(|chunk| match &chunk.content {
+            Content::Ram(buffer) => buffer.len(),
+            Content::Packed(packed) => packed.len(),
+            Content::Disk(_) => 0,
+        });
+        self.grant.give_back(held.sum::<usize>() as u64);
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Density {
 }
 
 impl Density {
-    pub const USUAL: Density = Density { load_percent: 84, growth_percent: 140 };
+    pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145 };
     pub const COMPACT: Density = Density { load_percent: 92, growth_percent: 108 };
 }
 
@@ -108,6 +108,12 @@ impl Packed {
         let parts = vec![Part::new(key_bits, common_bits, 1, arena).ok_or(Full)?];
         let (arena, homes) = (arena.clone(), Vec::new());
         Ok(Packed { key_bits, common_bits, part_bits: 0, parts, density, number, arena, certain: 0, homes })
+    }
+
+    /// How full it is from here on.
+    pub fn set_density(&mut self, density: Density) {
+        self.density = density;
+        self.certain = 0;
     }
 
     pub fn len(&self) -> usize {

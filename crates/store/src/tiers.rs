@@ -148,6 +148,8 @@ pub struct Tiers {
     key_bits: AtomicU32,
     /// Where tables of packed keys have their memory.
     arena: Arena,
+    /// How full those tables are.
+    density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
     grant: Grant,
@@ -187,8 +189,21 @@ impl Tiers {
             _ => None,
         };
         let key_bits = coder.key_bits();
-        let shards = exact_shards(coder, shard_bits, &arena, grant)?;
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(key_bits), arena, sample, grant: grant.clone() })
+        let density = Density::USUAL;
+        let shards = exact_shards(coder, shard_bits, density, &arena, grant)?;
+        let key_bits = AtomicU32::new(key_bits);
+        Ok(Tiers { shards, shard_bits, key_bits, arena, density, sample, grant: grant.clone() })
+    }
+
+    /// The same with tables that are as full as they say, from here on.
+    pub fn with_density(mut self, density: Density) -> Tiers {
+        self.density = density;
+        for shard in &mut self.shards {
+            if let Table::Packed(packed) = &mut own(shard).last {
+                packed.set_density(density);
+            }
+        }
+        self
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
@@ -218,7 +233,8 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        Ok(Tiers { shards, shard_bits, key_bits: AtomicU32::new(0), arena, sample: None, grant })
+        let (key_bits, density) = (AtomicU32::new(0), Density::USUAL);
+        Ok(Tiers { shards, shard_bits, key_bits, arena, density, sample: None, grant })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -342,7 +358,9 @@ impl Tiers {
         if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
             return false;
         }
-        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
+        let Ok(mut shards) = exact_shards(coder, shard_bits, self.density, &self.arena, &self.grant) else {
+            return false;
+        };
         let divided = match &shard.last {
             Table::Packed(packed) => divided::packed(packed, &mut shards, coder.key_bits()),
             Table::Vectors(table) => divided::vectors(table, &mut shards),
@@ -367,6 +385,12 @@ impl Tiers {
         self.sample.is_some()
     }
 
+    /// Was something learned from them already?
+    #[cfg(test)]
+    pub(crate) fn has_learned(&self) -> bool {
+        self.sample.as_ref().is_none_or(|sample| !sample.is_first())
+    }
+
     /// Gives back the memory of the sample, if there is one; then nothing will be learned.
     pub fn forget_sample(&mut self) -> bool {
         self.sample.take().is_some()
@@ -377,15 +401,20 @@ impl Tiers {
     pub fn learn(&mut self, coder: &mut Coder) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
         let shape = sample.shape();
+        if matches!(coder, Coder::Tree(tree) if *tree.shape() == shape) {
+            self.sample = sample.again();
+            return;
+        }
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
         if let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) {
             (*coder, self.shards) = (learned, shards);
+            self.sample = sample.again();
         }
     }
 
     /// Shards that hold `states` as another coder encodes them.
     fn encode_again(&self, mut coder: Coder, states: &[u32]) -> Result<(Coder, Vec<Mutex<Shard>>), Full> {
-        let shards = exact_shards(&coder, self.shard_bits, &self.arena, &self.grant)?;
+        let shards = exact_shards(&coder, self.shard_bits, self.density, &self.arena, &self.grant)?;
         let (mut entry, mut keys) = (Entry::default(), Keys::default());
         let needs = Needs { sorted: true, ..self.needs() };
         for states in states.chunks(BLOCK * coder.width()) {
@@ -408,8 +437,14 @@ impl Tiers {
     }
 }
 
-fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) -> Result<Vec<Mutex<Shard>>, Full> {
-    let (key_bits, density) = (coder.key_bits(), Density::USUAL);
+fn exact_shards(
+    coder: &Coder,
+    shard_bits: u32,
+    density: Density,
+    arena: &Arena,
+    grant: &Grant,
+) -> Result<Vec<Mutex<Shard>>, Full> {
+    let key_bits = coder.key_bits();
     let table = |number| {
         Ok(match coder {
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),

@@ -76,6 +76,8 @@ pub enum StoreName {
     Packed,
     /// Tree compression
     Tree,
+    /// Like auto, but in as few bytes as possible, which takes longer
+    Compact,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
