@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
 /// Wider states are kept as differences from the beginning: that takes little time beside their successors.
-const WIDE_WORDS: usize = 8;
+const WIDE_WORDS: usize = 16;
 /// How many chunks are unpacked at once, at most: enough for a wave, and fewer where memory matters most.
 const UNPACKED: usize = 32;
 const DENSE_UNPACKED: usize = 8;
@@ -295,7 +295,7 @@ mod tests {
     /// A wave is worked off in parts, and each part finds new states.
     #[test]
     fn what_was_made_ready_stays_while_others_are_packed_or_spilled() {
-        for (width, chunks, spilling) in [(10, 1_000, false), (3, 40, false), (10, 40, true)] {
+        for (width, chunks, spilling) in [(20, 1_000, false), (3, 40, false), (10, 40, true)] {
             let budget = Budget::new(chunks * SLOT as u64);
             let faulty = Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() };
             let spill = spilling.then(|| Spill::on(Box::new(faulty), Grant::unlimited()));

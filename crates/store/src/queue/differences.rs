@@ -9,30 +9,47 @@ const GROUP: usize = 8;
 
 /// The differences between states of `width` words.
 pub fn pack(states: &[AtomicU32], width: usize) -> Vec<u8> {
-    let mut before = vec![0; width];
+    // Copied, with zeros before the first: comparing is much quicker where nobody else can write.
+    let mut words = vec![0; width];
+    words.extend(states.iter().map(|word| word.load(Ordering::Relaxed)));
     // Most states take less; then nothing has to be copied.
     let mut out = Vec::with_capacity(states.len() * 2);
-    for state in states.chunks_exact(width) {
-        for (now, last) in state.chunks(GROUP).zip(before.chunks_mut(GROUP)) {
-            let (mut changes, mut changed, mut count) = (0u8, [0u32; GROUP], 0);
-            for (index, (now, last)) in now.iter().zip(last).enumerate() {
-                let now = now.load(Ordering::Relaxed);
-                let change = now ^ std::mem::replace(last, now);
-                changed[count] = change;
-                count += (change != 0) as usize;
-                changes |= ((change != 0) as u8) << index;
-            }
-            out.push(changes);
-            out.extend(
-                changed[..count].chunks(2).map(|pair| marks(pair[0]) | pair.get(1).map_or(0, |&b| marks(b) << 4)),
-            );
-            for change in &changed[..count] {
-                out.extend(change.to_le_bytes().into_iter().filter(|&byte| byte != 0));
-            }
+    for at in (width..words.len()).step_by(width) {
+        let (last, now) = (&words[at - width..at], &words[at..at + width]);
+        let (last_groups, last_rest) = last.as_chunks::<GROUP>();
+        let (groups, rest) = now.as_chunks::<GROUP>();
+        for (now, last) in groups.iter().zip(last_groups) {
+            if now == last { out.push(0) } else { pack_group(now, last, &mut out) }
+        }
+        if !rest.is_empty() {
+            pack_group(rest, last_rest, &mut out);
         }
     }
     out.shrink_to_fit();
     out
+}
+
+fn pack_group(now: &[u32], last: &[u32], out: &mut Vec<u8>) {
+    let (mut changes, mut changed, mut count) = (0u8, [0u32; GROUP], 0);
+    for (index, (now, last)) in now.iter().zip(last).enumerate() {
+        let change = now ^ last;
+        changed[count] = change;
+        count += (change != 0) as usize;
+        changes |= ((change != 0) as u8) << index;
+    }
+    let changed = &changed[..count];
+    let mut bytes = [0; 1 + GROUP / 2 + GROUP * 4];
+    bytes[0] = changes;
+    let mut end = 1;
+    for pair in changed.chunks(2) {
+        bytes[end] = marks(pair[0]) | pair.get(1).map_or(0, |&second| marks(second) << 4);
+        end += 1;
+    }
+    for byte in changed.iter().flat_map(|change| change.to_le_bytes()) {
+        bytes[end] = byte;
+        end += (byte != 0) as usize;
+    }
+    out.extend_from_slice(&bytes[..end]);
 }
 
 /// A bit for each byte that is not zero.
@@ -42,15 +59,13 @@ fn marks(word: u32) -> u8 {
 
 /// Writes the states that have these differences.
 pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
-    let mut before = vec![0u32; width];
-    let mut at = 0;
-    let mut next = || {
-        at += 1;
-        differences[at - 1]
-    };
-    for state in states.chunks_exact(width) {
-        for (now, last) in state.chunks(GROUP).zip(before.chunks_mut(GROUP)) {
-            let changes = next();
+    let mut words = vec![0u32; width + states.len()];
+    let mut differences = differences.iter().copied();
+    let mut next = || differences.next().expect("as many as were packed");
+    for at in (width..words.len()).step_by(width) {
+        words.copy_within(at - width..at, at);
+        for group in words[at..at + width].chunks_mut(GROUP) {
+            let mut changes = next();
             let mut marks = [0u8; GROUP];
             for pair in marks[..changes.count_ones() as usize].chunks_mut(2) {
                 let both = next();
@@ -59,17 +74,17 @@ pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
                     *second = both >> 4;
                 }
             }
-            let mut marks = marks.into_iter();
-            for (index, (now, last)) in now.iter().zip(last).enumerate() {
-                if changes >> index & 1 == 1 {
-                    let marks = marks.next().unwrap_or(0);
-                    let bytes = [0, 1, 2, 3].map(|byte| if marks >> byte & 1 == 1 { next() } else { 0 });
-                    *last ^= u32::from_le_bytes(bytes);
+            for marks in marks {
+                if changes == 0 {
+                    break;
                 }
-                now.store(*last, Ordering::Relaxed);
+                let bytes = [0, 1, 2, 3].map(|byte| if marks >> byte & 1 == 1 { next() } else { 0 });
+                group[changes.trailing_zeros() as usize] ^= u32::from_le_bytes(bytes);
+                changes &= changes - 1;
             }
         }
     }
+    states.iter().zip(&words[width..]).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
 }
 
 #[cfg(test)]
