@@ -38,10 +38,16 @@ impl fmt::Display for NoReport {
 
 /// Checks `model`, without its property process and step by step, and returns the report.
 pub fn check<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Result<Value, NoReport> {
-    let mut command = Command::new(program);
-    command.arg("check").arg(model).args(["--json", "--quiet", "--ignore-property", "--merge", "off"]);
     // Who runs many checks runs several at a time.
-    command.args(["--workers", "1"]);
+    let usual = ["--ignore-property", "--merge", "off", "--workers", "1"];
+    let arguments: Vec<&str> = usual.into_iter().chain(arguments.iter().map(AsRef::as_ref)).collect();
+    report(program, model, &arguments)
+}
+
+/// Checks `model` with these options and returns the report.
+pub fn report<S: AsRef<str>>(program: &Path, model: &Path, arguments: &[S]) -> Result<Value, NoReport> {
+    let mut command = Command::new(program);
+    command.arg("check").arg(model).args(["--json", "--quiet"]);
     command.args(arguments.iter().map(AsRef::as_ref));
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| NoReport { code: None, message: format!("cannot be started: {error}") })?;

@@ -1,11 +1,16 @@
 //! From choices made at run time to one of the generic searches: one `match` per axis.
 
+use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
+use crate::hunt;
 use crate::options::Order;
 use crate::plan::Plan;
 use plimsoll_model::Model;
-use plimsoll_search::{Control, Outcome, Sleep, Stats, Verdict, Why, bfs, dfs, item_words, sleeping_dfs};
+use plimsoll_search::{
+    Control, Keeper, Keeping, Outcome, Sleep, Stats, Verdict, Why, bfs_kept, dfs, item_words, sleeping_dfs,
+};
 use plimsoll_store::budget::Entry;
+use plimsoll_store::disk::SLOT;
 use plimsoll_store::{Budget, Chain, Density, Full, Queue, Spill, Stack, StepLog};
 use std::io;
 
@@ -20,21 +25,37 @@ pub struct Searched {
 }
 
 /// Searches with the executor that there is.
-pub fn search_with(executor: &Executor, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+pub fn search_with(
+    executor: &Executor,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+    checkpoint: Option<&mut Checkpoint>,
+) -> Searched {
     match executor {
-        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control),
-        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control),
-        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control),
-        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control),
-        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control),
+        Executor::Interp(interp) => search(interp.as_ref(), plan, budget, control, checkpoint),
+        Executor::Jit(jit) => search(jit.as_ref(), plan, budget, control, checkpoint),
+        Executor::Graph(graph) => search(graph.as_ref(), plan, budget, control, checkpoint),
+        Executor::OrbitsInterp(orbits) => search(orbits.as_ref(), plan, budget, control, checkpoint),
+        Executor::OrbitsJit(orbits) => search(orbits.as_ref(), plan, budget, control, checkpoint),
     }
 }
 
-/// Searches `model` within `plan`; `budget` is its pool.
-pub fn search<M: Model + ?Sized>(model: &M, plan: &Plan, budget: &Budget, control: &mut Control) -> Searched {
+/// Searches `model` within `plan`; `budget` is its pool. Breadth first, it may go on from a checkpoint, and keeps others.
+pub fn search<M: Model + ?Sized>(
+    model: &M,
+    plan: &Plan,
+    budget: &Budget,
+    control: &mut Control,
+    checkpoint: Option<&mut Checkpoint>,
+) -> Searched {
     let disk = Budget::new(plan.disk_bytes);
+    if let Some(hunt) = plan.strategy_parts.hunt {
+        let outcome = hunt::search(model, hunt, plan, budget, control);
+        return Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() };
+    }
     let searched = match plan.search {
-        Order::Bfs => breadth_first(model, plan, budget, &disk, control),
+        Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint),
         Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
     };
     searched.unwrap_or_else(|why| {
@@ -49,6 +70,7 @@ fn breadth_first<M: Model + ?Sized>(
     budget: &Budget,
     disk: &Budget,
     control: &mut Control,
+    mut checkpoint: Option<&mut Checkpoint>,
 ) -> Result<Searched, Why> {
     let mut store = store(model, plan, budget)?;
     let frontier = budget.grant("frontier", plan.frontier_bytes);
@@ -56,7 +78,15 @@ fn breadth_first<M: Model + ?Sized>(
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
     queue = if plan.dense { queue.dense() } else { queue };
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
-    let outcome = bfs(model, &mut store, &mut queue, &mut log, plan.crew, control);
+    let mut keeping = Keeping::default();
+    if let Some(checkpoint) = checkpoint.take() {
+        if plan.spill_dir.is_some() {
+            checkpoint.charge(disk, plan.disk_bytes);
+        }
+        keeping.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
+        keeping.keeper = Some(checkpoint as &mut dyn Keeper);
+    }
+    let outcome = bfs_kept(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     Ok(Searched { outcome, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
@@ -89,7 +119,7 @@ fn depth_first<M: Model + ?Sized>(
 
 /// Room on disk for a structure, if any is allowed.
 fn spill(name: &str, plan: &Plan, disk: &Budget) -> Result<Option<Spill>, Why> {
-    let in_folder = |folder| Spill::in_folder(folder, disk.grant(name, plan.disk_bytes));
+    let in_folder = |folder| Spill::in_folders(&[folder], SLOT, disk.grant(name, plan.disk_bytes));
     plan.spill_dir.as_deref().map(in_folder).transpose().map_err(|error: io::Error| Why::Disk(error.to_string()))
 }
 

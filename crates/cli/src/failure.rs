@@ -15,6 +15,7 @@ pub mod exit {
     pub const ERROR: u8 = 11;
     pub const PROPERTY: u8 = 12;
     pub const UNKNOWN: u8 = 20;
+    pub const HOLDS_UNLESS: u8 = 21;
     pub const HOLDS_TO_DEPTH: u8 = 22;
     pub const INTERNAL: u8 = 70;
 }

@@ -60,7 +60,7 @@ impl Health {
     /// Looks at the counts so far; the first time that the search seems to blow up, says so.
     pub fn watch(&mut self, stats: &Stats) -> Option<String> {
         let (states, distinct, level) = self.last;
-        if stats.forgotten == 0 {
+        if stats.forgotten == 0 || self.strategy.hunt.is_some() {
             self.last = (stats.states, stats.distinct, stats.levels);
             return None;
         }
@@ -93,11 +93,15 @@ impl Health {
         if stats.forgotten == 0 {
             return notes;
         }
+        let why = if self.strategy.hunt.is_some() { "no state is held for long" } else { "states were given up" };
         notes.push(format!(
-            "the cache gave up states, so counts are of visits: about {} different states, {:.2} visits each",
+            "{why}, so counts are of visits: about {} different states, {:.2} visits each",
             show_count(stats.distinct),
             stats.redundancy()
         ));
+        if self.strategy.hunt.is_some() {
+            return notes;
+        }
         if let Some(worst) = self.worst.filter(|worst| worst.redundancy() > COSTLY.max(stats.redundancy() * 1.5)) {
             notes.push(format!("worst stretch: {:.1} visits per new state{}", worst.redundancy(), worst.place()));
         }
@@ -112,7 +116,9 @@ impl Health {
         let path = stats.depth as u64 + 1;
         let depth_first = stats.levels == 0;
         let rule = self.strategy.row.alone();
-        let mut advice = if depth_first && path * 2 > stats.capacity {
+        let mut advice = if self.strategy.row.has_levels() {
+            "more levels, or shorter periods, would save visits".into()
+        } else if depth_first && path * 2 > stats.capacity {
             let capacity = show_count(stats.capacity);
             format!(
                 "the cache of {capacity} states is hardly larger than the longest path ({path}): try a larger --cache-size"
@@ -183,6 +189,7 @@ mod tests {
         assert!(advice("cache:LRU", &depth_first(20_000, 0)).contains("longest path (20001)"));
         assert!(advice("cache:LRU", &depth_first(10, 500_000)).contains("--strategy sleep"));
         assert!(advice("sleep", &depth_first(10, 500_000)).contains("larger --cache-size"));
+        assert!(advice("frontier-safety-net", &stats(100_000, 20_000, 7)).contains("more levels"));
         assert!(advice("cache:SC", &stats(100_000, 20_000, 7)).contains("larger --cache-size"));
         assert!(health("cache:SC").notes(&Stats { forgotten: 0, ..stats(1000, 1000, 7) }).is_empty());
     }

@@ -50,6 +50,7 @@
 
 mod apart;
 mod chart;
+mod checkpoint;
 mod child;
 mod commands;
 mod cover;
@@ -60,6 +61,7 @@ mod executor;
 mod failure;
 mod graph_file;
 mod health;
+mod hunt;
 mod interrupt;
 mod loading;
 mod machine;
@@ -144,5 +146,5 @@ pub fn check<M: Model + ?Sized>(model: &M, settings: &Settings) -> Result<Outcom
     let budget = plimsoll_store::Budget::new(plan.pool_bytes);
     let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
     let mut control = Control { ask: settings.ask, limits: settings.limits, stop: &stop, room, watch: &mut watch };
-    Ok(dispatch::search(model, &plan, &budget, &mut control).outcome)
+    Ok(dispatch::search(model, &plan, &budget, &mut control, None).outcome)
 }

@@ -2,11 +2,15 @@
 
 mod choices;
 mod commands;
+mod graphs;
 mod parts;
+mod stores;
 
 pub use choices::*;
 pub use commands::*;
+pub use graphs::*;
 pub use parts::*;
+pub use stores::*;
 
 use crate::examples::*;
 use clap::{Parser, Subcommand};
@@ -26,9 +30,21 @@ pub enum Command {
     /// Visit every reachable state and say whether something can go wrong
     #[command(after_help = "`plimsoll check --help` shows all options and examples.", after_long_help = CHECK_EXAMPLES)]
     Check(Box<CheckOptions>),
-    /// Write the reachable graph of a model to a file, in the AUT format or for Graphviz
+    /// Go on with a search from its checkpoint, perhaps with another budget
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(Box<ResumeOptions>),
+    /// Write the reachable graph of a model to a file
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(Box<GenerateOptions>),
+    /// Write a graph file in another format
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(ConvertOptions),
+    /// Look at graph files: count, compare, minimise
+    #[command(after_help = LTS_EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+    Lts {
+        #[command(subcommand)]
+        command: LtsCommand,
+    },
     /// Walk through a model, at random or by hand
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateOptions),
@@ -44,6 +60,9 @@ pub enum Command {
     /// Try strategies that forget, with caches of several sizes, on a model or on a folder of models
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(SweepOptions),
+    /// Check a model under everything that must not change the answer, and tell what disagrees
+    #[command(after_help = CROSSCHECK_EXAMPLES)]
+    Crosscheck(CrosscheckOptions),
     /// List the strategies of `check --strategy` and what each promises
     #[command(after_help = STRATEGIES_EXAMPLES)]
     Strategies,
@@ -73,10 +92,17 @@ mod tests {
 
     #[test]
     fn every_command_shows_examples_and_every_option_says_what_it_does() {
-        for command in Options::command().get_subcommands() {
+        let program = Options::command();
+        let below = |command: &clap::Command| {
+            let path = command.get_name().to_string();
+            let own: Vec<_> =
+                command.get_subcommands().map(|own| (format!("{path} {}", own.get_name()), own.clone())).collect();
+            std::iter::once((path, command.clone())).chain(own)
+        };
+        for (path, command) in program.get_subcommands().flat_map(below) {
             let examples = command.get_after_long_help().or(command.get_after_help());
             let examples = examples.map(|text| text.to_string()).unwrap_or_default();
-            assert!(examples.contains(&format!("plimsoll {}", command.get_name())), "{}", command.get_name());
+            assert!(examples.contains(&format!("plimsoll {path}")), "{path}");
             assert!(command.get_arguments().all(|option| option.get_help().is_some()), "{}", command.get_name());
         }
     }
@@ -103,6 +129,12 @@ mod tests {
             "check",
             "check m n",
             "check m --unknown",
+            "check m --checkpoint-every 1m",
+            "check m --keep-checkpoint",
+            "check m --checkpoint d --checkpoint-every soon",
+            "resume",
+            "resume d m",
+            "resume d --store plain",
             "compare f --jobs 0",
             "sweep m",
             "sweep m --out o --sizes 0",

@@ -5,6 +5,7 @@
 //! share. Each has a cap; the sum never exceeds the pool. With disk, the frontier gets a small share of its
 //! own and spills; without, it takes what the pool has.
 
+use crate::hunt::DEFAULT_VISITS;
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
 use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
@@ -13,7 +14,7 @@ use plimsoll_model::Model;
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
-use plimsoll_store::{Budget, Chain, Codec, Room};
+use plimsoll_store::{Budget, Chain, Codec, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ const WORKER_BYTES: u64 = 256 << 10;
 const WORKERS_SHARE: u64 = 16;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
+/// Buffers for writing a checkpoint and for reading one.
+const CHECKPOINT_BYTES: u64 = 512 << 10;
 /// With disk, this share of the pool is the frontier's own.
 const FRONTIER_SHARE: u64 = 16;
 /// And this the stack's: its cold end can wait on disk.
@@ -43,6 +46,8 @@ const FRONTIER_CHUNKS: u64 = 4;
 
 /// Part and whole: what a cache may take of the memory it shares with the stack or the frontier.
 const CACHE_SHARE: (u64, u64) = (3, 4);
+/// A filter that is smaller than this is none.
+const LEAST_FILTER_BYTES: u64 = 64 << 10;
 /// Tables of a cache take whole pages, large ones huge pages.
 const CACHE_ROUNDING_BYTES: u64 = 8 << 20;
 
@@ -58,8 +63,12 @@ pub struct Wishes {
     pub cache: Option<String>,
     pub cache_size: Option<Room>,
     pub redundancy_percent: Option<u64>,
+    /// For what is drawn.
+    pub seed: u64,
     /// As many as there are processors, if nobody says otherwise.
     pub workers: Option<usize>,
+    /// Will a checkpoint be kept?
+    pub checkpoint: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -100,6 +109,10 @@ pub struct Plan {
     pub cache_states: u64,
     /// Visits per state, in per cent, at which the search is given up.
     pub redundancy_percent: Option<u64>,
+    /// Visits after which a search that need not end is given up, unless another limit is given.
+    pub most_visits: Option<u64>,
+    /// For what is drawn.
+    pub seed: u64,
     /// How many threads search.
     pub workers: usize,
     #[serde(skip)]
@@ -179,7 +192,7 @@ impl Facts {
         let successors = if crew.workers == 1 { self.block(crew) } else { self.block(crew).max(shared) };
         let buffers = successors.saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
-        let worker = worker.saturating_add(self.scratch_bytes);
+        let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len()) as u64);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
@@ -192,9 +205,9 @@ impl Facts {
     }
 
     /// How many workers can be afforded.
-    fn crew(&self, wishes: &Wishes, order: Order, memory_bytes: u64) -> Crew {
+    fn crew(&self, wishes: &Wishes, strategy: &Strategy, memory_bytes: u64) -> Crew {
         let crew_of = |workers: usize| self.crew_of(workers, memory_bytes);
-        if order != Order::Bfs {
+        if strategy.hunt.map_or(strategy.order != Order::Bfs, |hunt| !hunt.is_shared()) {
             return crew_of(1);
         }
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
@@ -220,21 +233,20 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
-        let codec = choose_codec(wishes.store, !strategy.row.holds_all(), facts)?;
+        let codec = choose_codec(wishes.store, &strategy.row, facts)?;
         let order = strategy.order;
-        let fixed = facts
-            .resident_bytes
-            .saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0)))
-            .saturating_add(HEADROOM_BYTES);
+        let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
+        let fixed =
+            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
         let least_pool = least_pool(codec, order, facts);
         let least = fixed.saturating_add(least_pool);
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
-        let crew = facts.crew(wishes, order, memory);
+        let crew = facts.crew(wishes, &strategy, memory);
         let buffers = facts.buffer_bytes(&crew);
-        let overhead = HEADROOM_BYTES + (memory >> OVERHEAD_SHIFT);
+        let overhead = headroom + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
         let mut plan = Plan {
             memory_bytes: memory,
@@ -249,12 +261,14 @@ impl Plan {
             stack_bytes: 0,
             disk_bytes: wishes.disk_bytes,
             spill_dir: None,
-            order: name_of(order),
+            order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
             store: store_name(codec, wishes.store),
             dense: wishes.store == StoreName::Compact,
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
+            most_visits: strategy.hunt.filter(|hunt| !hunt.ends()).map(|_| DEFAULT_VISITS),
+            seed: wishes.seed,
             workers: crew.workers,
             crew,
             codec,
@@ -262,12 +276,17 @@ impl Plan {
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
+        plan.size_filter();
         plan.size_cache(facts)?;
         Ok(plan)
     }
 
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {
         let pool = self.pool_bytes;
+        if let Some(hunt) = self.strategy_parts.hunt {
+            (self.stack_bytes, self.store_bytes) = (pool, hunt.store_bytes(pool));
+            return;
+        }
         match self.search {
             Order::Dfs | Order::DfsReverse if wishes.disk_bytes == 0 => self.stack_bytes = pool,
             Order::Dfs | Order::DfsReverse => {
@@ -291,10 +310,25 @@ impl Plan {
 }
 
 impl Plan {
+    /// What takes its memory at once leaves some to the stack or the frontier. How much it is depends on the budget alone, so that
+    /// the next run has the same filter.
+    fn size_filter(&mut self) {
+        if !self.codec.fills_grant() {
+            return;
+        }
+        let most =
+            if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
+        let mut bytes = self.memory_bytes / 2;
+        while bytes > most {
+            bytes /= 2;
+        }
+        self.store_bytes = bytes;
+    }
+
     /// How many states a cache holds, and in how many bytes.
     fn size_cache(&mut self, facts: &Facts) -> Result<(), PlanError> {
         let strategy = &mut self.strategy_parts;
-        if !strategy.ends() {
+        if !strategy.ends() && strategy.hunt.is_none() {
             self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
         }
         if strategy.row.holds_all() {
@@ -305,6 +339,11 @@ impl Plan {
             if self.spill_dir.is_some() { self.store_bytes } else { self.store_bytes / CACHE_SHARE.1 * CACHE_SHARE.0 };
         let pins = self.search != Order::Bfs;
         let per_state = Chain::bytes_per_cached(self.codec, &facts.used_bits, &strategy.row, pins) as u64;
+        if strategy.row.has_levels() {
+            // As many as fit, whatever the levels; what a level does not need others may use.
+            self.cache_states = (most / per_state).max(1);
+            return Ok(());
+        }
         let rooms = strategy.row.states(most / per_state, per_state);
         let states = rooms.iter().fold(0, |sum: u64, room| sum.saturating_add(*room));
         let bytes = states.saturating_mul(per_state);
@@ -323,33 +362,40 @@ impl Plan {
     }
 }
 
-fn choose_codec(wish: StoreName, cached: bool, facts: &Facts) -> Result<Codec, PlanError> {
+fn choose_codec(wish: StoreName, row: &Row, facts: &Facts) -> Result<Codec, PlanError> {
+    let cached = !row.holds_all();
     let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
     let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
-    match wish {
-        StoreName::Plain => Ok(Codec::Plain),
-        StoreName::Tree => Ok(Codec::Tree),
-        StoreName::Packed if used_bits > MOST_BITS => {
+    match wish.codec() {
+        Some(codec) if cached && !codec.is_injective() => Err(PlanError::Strategy(format!(
+            "--store {wish} may take a state for another, so it is for searches that forget none: leave out the cache"
+        ))),
+        Some(Codec::Plain) if row.has_levels() => Err(PlanError::Strategy(format!(
+            "--store plain is not possible: `{row}` holds keys of up to {MOST_BITS} bits, so take packed, tree or auto"
+        ))),
+        Some(Codec::Packed) if used_bits > MOST_BITS => {
             refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
         }
+        Some(codec) => Ok(codec),
+        // Nodes of forgotten states stay in the tree; they are few beside the states.
+        None if row.has_levels() && used_bits > MOST_BITS => Ok(Codec::Tree),
         // Nodes of forgotten states would stay in a tree.
-        StoreName::Auto | StoreName::Compact if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
-        StoreName::Auto | StoreName::Compact if cached => Ok(Codec::Packed),
-        StoreName::Auto | StoreName::Compact if used_bits > FEW_BITS => Ok(Codec::Tree),
-        StoreName::Auto | StoreName::Compact | StoreName::Packed => Ok(Codec::Packed),
+        None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
+        None if cached => Ok(Codec::Packed),
+        None if used_bits > FEW_BITS => Ok(Codec::Tree),
+        None => Ok(Codec::Packed),
     }
 }
 
 /// What the report says about how states are held.
 fn store_name(codec: Codec, wish: StoreName) -> String {
-    let codec = format!("{codec:?}").to_lowercase();
-    if wish == StoreName::Compact { format!("{codec}, compact") } else { codec }
+    if wish == StoreName::Compact { format!("{codec}, compact") } else { codec.to_string() }
 }
 
 /// What the structures need before the first state can be expanded, and a little more.
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
-    let trial = Budget::new(1 << 30);
+    let trial = Budget::new(if codec.fills_grant() { LEAST_FILTER_BYTES } else { 1 << 30 });
     let wanted = usize::try_from(facts.block(&facts.crew_of(1, 0))).unwrap_or(usize::MAX);
     let store = match Chain::new(codec, &facts.used_bits, 0, &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),

@@ -4,6 +4,7 @@
 //! What a strategy promises is computed from its parts, and `crates/search/tests/oracle.rs` holds it against random
 //! systems.
 
+use crate::hunt::Hunt;
 use crate::options::Order;
 use plimsoll_search::sleep;
 use plimsoll_store::row::{Medium, Replace};
@@ -26,7 +27,7 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 7] = [
+pub const PRESETS: [Preset; 16] = [
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -35,12 +36,25 @@ pub const PRESETS: [Preset; 7] = [
     },
     Preset { name: "cache:KEEP,RULES", example: "cache:KEEP:50%,SC:50%", paper: "" },
     Preset { name: "cover:RULE", example: "cover:LRU", paper: "Evangelista, Kristensen 2010" },
+    Preset {
+        name: "snapshots:(PERIOD,RULE,N)",
+        example: "snapshots:(c2,LLNR,5)(2,LFU,10)",
+        paper: "Mateescu, Wijs 2009",
+    },
+    Preset { name: "frontier:N", example: "frontier:5", paper: "Korf 2005; Mateescu, Wijs 2009" },
+    Preset { name: "frontier-safety-net", example: "frontier-safety-net", paper: "Mateescu, Wijs 2009" },
+    Preset { name: "pebble:(PERIOD,RULE,N)", example: "pebble:(c2,LLNR,5)", paper: "Mateescu, Wijs 2009" },
     Preset { name: "sleep", example: "sleep", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep+cache:RULES", example: "sleep+cache:LFU", paper: "Godefroid, Holzmann, Pirottin 1992" },
     Preset { name: "sleep-1992", example: "sleep-1992", paper: "Godefroid, Holzmann, Pirottin 1992" },
+    Preset { name: "walk", example: "walk", paper: "Pelanek, Hanzl, Cerna, Brim 2005; Tripakis 2008" },
+    Preset { name: "walk+local", example: "walk+local", paper: "Sivaraj, Gopalakrishnan 2003; Pelanek et al. 2005" },
+    Preset { name: "swarm", example: "swarm", paper: "Holzmann, Joshi, Groce 2008" },
+    Preset { name: "path", example: "path", paper: "Tripakis 2008" },
+    Preset { name: "deepen", example: "deepen", paper: "Korf 1985" },
 ];
 
-/// Strategies that forget, one or more of each row: what `sweep` tries if nobody says otherwise.
+/// Strategies that forget as much as their room asks for, one or more of each row: what `sweep` tries if nobody says otherwise.
 pub const FORGETTING: [&str; 17] = [
     "cache:LRU",
     "cache:MRU",
@@ -61,6 +75,15 @@ pub const FORGETTING: [&str; 17] = [
     "sleep+cache:SC",
 ];
 
+/// Strategies that hold levels. Their room is so many levels, so `sweep` gives them no sizes.
+pub const LEVELS: [&str; 5] = [
+    "snapshots:(c2,LLNR,5)(2,LFU,10)",
+    "snapshots:(c2,LLNR,5)(2,LFU,10)-BT",
+    "pebble:(c2,LLNR,5)",
+    "pebble:(c2,LLNR,5)-BT",
+    "frontier:5",
+];
+
 /// What is remembered, in which order states are visited, and what need not be followed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
@@ -68,6 +91,8 @@ pub struct Strategy {
     pub row: Row,
     /// With sleep sets: who may sleep.
     pub sleep: Option<sleep::Rule>,
+    /// If something is hunted for, how; it has an order of its own.
+    pub hunt: Option<Hunt>,
 }
 
 impl Strategy {
@@ -79,6 +104,9 @@ impl Strategy {
         order: Option<Order>,
     ) -> Result<Strategy, String> {
         let given = name.unwrap_or("full").trim();
+        if let Some(hunt) = Hunt::parse(given) {
+            return Strategy::hunting(hunt, chain.is_some() || size.is_some(), order);
+        }
         let (first, rest) = given.split_once('+').map_or((given, None), |(first, rest)| (first, Some(rest)));
         let sleep = REDUCTIONS.iter().find(|(reduction, _)| *reduction == first).map(|(_, rule)| *rule);
         let text = if sleep.is_some() { rest } else { name.map(str::trim) };
@@ -100,34 +128,52 @@ impl Strategy {
         if let Some(size) = size {
             row = row.sized(size).map_err(|error| format!("{error}: leave out --cache-size"))?;
         }
-        let mut strategy = Strategy { order: Order::Bfs, row, sleep };
+        let mut strategy = Strategy { order: Order::Bfs, row, sleep, hunt: None };
         strategy.order = order.unwrap_or_else(|| strategy.usual_order());
         match strategy.allows(strategy.order) {
             true => Ok(strategy),
+            false if strategy.row.has_levels() => {
+                Err(format!("`{}` holds levels, which only a breadth-first search has: --order bfs", strategy.name()))
+            }
             false => Err("sleep sets need a depth-first search: --order dfs".into()),
+        }
+    }
+
+    fn hunting(hunt: Hunt, cached: bool, order: Option<Order>) -> Result<Strategy, String> {
+        let name = hunt.name();
+        match order {
+            Some(_) => Err(format!("--strategy {name} has an order of its own: leave out --order")),
+            None if cached => Err(format!("--strategy {name} has no cache: leave out --cache and --cache-size")),
+            None => Ok(Strategy { order: Order::Dfs, row: Row::full(), sleep: None, hunt: Some(hunt) }),
         }
     }
 
     /// The order if nobody asks for one: what forgets ends depth first.
     fn usual_order(&self) -> Order {
-        if self.allows(Order::Bfs) && self.ends_in(Order::Bfs) { Order::Bfs } else { Order::Dfs }
+        let bfs = self.allows(Order::Bfs) && (self.ends_in(Order::Bfs) || !self.allows(Order::Dfs));
+        if bfs { Order::Bfs } else { Order::Dfs }
     }
 
     /// Can states be visited in this order?
     pub fn allows(&self, order: Order) -> bool {
-        order != Order::Bfs || self.sleep.is_none()
+        let levels = self.row.has_levels();
+        self.hunt.is_none() && if order == Order::Bfs { self.sleep.is_none() } else { !levels }
     }
 
     /// Does the search end on every finite model without a limit?
     pub fn ends(&self) -> bool {
-        self.ends_in(self.order)
+        self.hunt.map_or_else(|| self.ends_in(self.order), Hunt::ends)
     }
 
-    /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again.
+    /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again. Levels that
+    /// catch no long cycles end in theory, but nobody should wait for it.
     pub fn ends_in(&self, order: Order) -> bool {
+        if self.row.has_levels() {
+            return self.row.catches_cycles();
+        }
         let lasts = |replace: Replace| match replace {
             Replace::Nobody | Replace::Leaves(_) => true,
-            Replace::Any(_) => false,
+            Replace::Any(_) | Replace::Level(_) => false,
         };
         order != Order::Bfs || self.row.tiers().iter().all(|tier| lasts(tier.replace))
     }
@@ -135,6 +181,7 @@ impl Strategy {
     /// If it ends, was every reachable state visited? All codecs are injective, so only what sleeps can be missed.
     pub fn is_complete(&self) -> bool {
         match self.sleep {
+            _ if self.hunt.is_some_and(|hunt| !hunt.is_complete()) => false,
             None | Some(sleep::Rule::Checked) => true,
             Some(sleep::Rule::Published) => false,
         }
@@ -147,22 +194,25 @@ impl Strategy {
         })
     }
 
-    /// Is the memory for states bounded whatever the model? It is where somebody leaves.
+    /// Is the memory for states bounded whatever the model? It is where somebody leaves, but a level may be of any size.
     pub fn is_bounded(&self) -> bool {
-        self.row.forgets()
+        self.hunt.map_or_else(|| self.row.forgets() && !self.row.has_levels(), Hunt::is_bounded)
     }
 
     /// Does it make use of the memory it is given, and of no more? It does where somebody leaves only when it is full.
     pub fn is_aware(&self) -> bool {
         let waits = |replace: Replace| match replace {
-            Replace::Nobody => false,
+            Replace::Nobody | Replace::Level(_) => false,
             Replace::Any(_) | Replace::Leaves(_) => true,
         };
-        self.row.tiers().iter().any(|tier| waits(tier.replace))
+        self.hunt.map_or_else(|| self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
     }
 
     /// The name, complete.
     pub fn name(&self) -> String {
+        if let Some(hunt) = self.hunt {
+            return hunt.name();
+        }
         let reduction = REDUCTIONS.iter().find(|(_, rule)| Some(*rule) == self.sleep).map(|(name, _)| *name);
         match reduction {
             None => self.row.to_string(),
@@ -179,11 +229,14 @@ impl Preset {
     }
 }
 
+/// How rows begin, of which [`Row`] knows best what is wrong with them.
+const ROWS: [&str; 5] = ["cache:", "cover:", "snapshots", "frontier", "pebble"];
+
 fn parse_row(text: &str, name: &str, sleep: Option<sleep::Rule>) -> Result<Row, String> {
     let row = text.parse::<Row>();
     match row {
-        Ok(row) if sleep.is_none() || !row.holds_ancestors() => Ok(row),
-        Err(error) if text.starts_with("cache:") || text.starts_with("cover:") => Err(error),
+        Ok(row) if sleep.is_none() || !row.holds_ancestors() && !row.has_levels() => Ok(row),
+        Err(error) if ROWS.iter().any(|name| text.starts_with(name)) => Err(error),
         _ => Err(unknown(name)),
     }
 }
@@ -223,7 +276,7 @@ mod tests {
 
     #[test]
     fn names_stand_for_what_they_say() {
-        assert_eq!(strategy("full"), Strategy { order: Order::Bfs, row: Row::full(), sleep: None });
+        assert_eq!(strategy("full"), Strategy { order: Order::Bfs, row: Row::full(), sleep: None, hunt: None });
         let cached = strategy("cache:SC");
         assert_eq!((cached.order, cached.ends()), (Order::Dfs, true));
         assert_eq!(cached.row, Row::single(Rule::Stratified));
@@ -257,6 +310,17 @@ mod tests {
     }
 
     #[test]
+    fn hunts_have_an_order_of_their_own() {
+        assert_eq!(strategy("walk+local").name(), "walk+local");
+        assert!(!strategy("walk").ends() && !strategy("swarm").is_complete() && strategy("deepen").is_complete());
+        for order in [Order::Bfs, Order::Dfs] {
+            let error = Strategy::parse(Some("walk"), None, None, Some(order)).unwrap_err();
+            assert!(error.contains("--order"), "{error}");
+        }
+        assert!(Strategy::parse(Some("path"), Some("LRU"), None, None).unwrap_err().contains("--cache"));
+    }
+
+    #[test]
     fn to_be_reversed_is_to_be_depth_first() {
         for name in ["full", "cache:SC", "cover:LRU", "sleep", "sleep+cache:LFU"] {
             let [dfs, reverse] = [Order::Dfs, Order::DfsReverse]
@@ -270,6 +334,7 @@ mod tests {
         for name in FORGETTING {
             assert_eq!(strategy(name).name(), name);
         }
+        assert!(LEVELS.iter().all(|name| strategy(name).name() == *name));
         assert!(Rule::ALL.iter().all(|rule| FORGETTING.contains(&format!("cache:{rule}").as_str())));
     }
 
@@ -302,6 +367,18 @@ mod tests {
             assert!(error.contains("LRU"), "{name}: {error}");
         }
         assert!(Strategy::parse(Some("sleep"), None, None, Some(Order::Bfs)).is_err());
+    }
+
+    #[test]
+    fn levels_are_for_breadth_first_searches() {
+        let net = strategy("frontier-safety-net");
+        assert_eq!((net.order, net.ends(), net.is_bounded()), (Order::Bfs, true, false));
+        assert_eq!((strategy("frontier").order, strategy("frontier").ends()), (Order::Bfs, false));
+        let error = Strategy::parse(Some("pebble"), None, None, Some(Order::Dfs)).unwrap_err();
+        assert!(error.contains("--order bfs"), "{error}");
+        assert!(parse("sleep+pebble").is_err() && parse("snapshots:(c2,LLNR,5)").unwrap_err().contains("(2,LFU,10)"));
+        let sized = Strategy::parse(Some("pebble"), None, Some("600".parse().unwrap()), None);
+        assert!(sized.unwrap_err().contains("--cache-size"));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use std::path::Path;
 /// Runs the program with the arguments of the process and returns its exit code.
 pub fn run() -> u8 {
     set_panic_hook();
-    let options = match Options::try_parse_from(arguments()) {
+    let arguments = arguments();
+    let mut options = match Options::try_parse_from(&arguments) {
         Ok(options) => options,
         Err(error) => {
             // Help and version come here too; they go to standard output.
@@ -22,6 +23,9 @@ pub fn run() -> u8 {
             return if error.use_stderr() { exit::USAGE } else { 0 };
         }
     };
+    if let Command::Check(check) = &mut options.command {
+        check.arguments = arguments;
+    }
     let mut out = Output::new();
     let done = dispatch(options.command, &mut out);
     match done.and_then(|code| out.failure().map_or(Ok(code), Err)) {
@@ -54,12 +58,26 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
         Command::Check(options) => {
             interrupt::outlive_limits();
             interrupt::listen();
-            commands::check::run(&options, out)
+            commands::check::run(&options, None, out)
+        }
+        Command::Resume(options) => {
+            interrupt::outlive_limits();
+            interrupt::listen();
+            commands::resume::run(&options, out)
         }
         Command::Generate(options) => {
             interrupt::outlive_limits();
             interrupt::listen();
             commands::generate::run(&options, out)
+        }
+        Command::Convert(options) => {
+            interrupt::outlive_limits();
+            interrupt::listen();
+            commands::convert::run(&options, out)
+        }
+        Command::Lts { command } => {
+            interrupt::outlive_limits();
+            commands::lts::run(&command, out)
         }
         Command::Simulate(options) => commands::simulate::run(&options, out),
         Command::Replay(options) => commands::replay::run(&options, out),
@@ -71,6 +89,10 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
         Command::Sweep(options) => {
             interrupt::listen();
             commands::sweep::run(&options, out)
+        }
+        Command::Crosscheck(options) => {
+            interrupt::listen();
+            commands::crosscheck::run(&options, out)
         }
         Command::Strategies => Ok(commands::strategies::run(out)),
         Command::Man { folder } => commands::man::run(folder.as_deref(), out),

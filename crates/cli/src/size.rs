@@ -2,6 +2,7 @@
 
 use plimsoll_store::budget::UNITS;
 pub use plimsoll_store::budget::parse_bytes;
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -22,6 +23,15 @@ impl FromStr for Size {
                 _ => Err("a share must be above 0% and at most 100%".into()),
             },
             None => parse_bytes(text).map(Size::Bytes),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Size::Bytes(bytes) => write!(out, "{bytes}"),
+            Size::Percent(percent) => write!(out, "{percent}%"),
         }
     }
 }
@@ -77,6 +87,16 @@ pub fn show_count(count: u64) -> String {
     out
 }
 
+/// A number that may be far below one.
+pub fn show_small(number: f64) -> String {
+    match number {
+        0.0 => "0".into(),
+        _ if number >= 100.0 => show_count(number as u64),
+        _ if number >= 0.01 => format!("{number:.2}"),
+        _ => format!("{number:.1e}"),
+    }
+}
+
 /// Seconds with as many digits as matter.
 pub fn show_seconds(seconds: f64) -> String {
     if seconds < 1.0 {
@@ -122,6 +142,10 @@ mod tests {
         assert_eq!(
             (show_count(0), show_count(999), show_count(1234567)),
             ("0".into(), "999".into(), "1,234,567".into())
+        );
+        assert_eq!(
+            (show_small(0.0), show_small(2.4e-8), show_small(0.125), show_small(1234.5)),
+            ("0".into(), "2.4e-8".into(), "0.12".into(), "1,234".into())
         );
         assert_eq!(
             (show_seconds(0.0123), show_seconds(75.0), show_seconds(600.0)),

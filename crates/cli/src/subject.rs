@@ -11,6 +11,7 @@ use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, veri
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
 use plimsoll_model::Graph;
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -87,20 +88,46 @@ pub fn standard_input() -> Result<&'static [u8], Failure> {
     Ok(STANDARD_INPUT.get().expect("it was just read"))
 }
 
-/// A number by which the text of a model is known again (FNV-1a; Fowler, Noll and Vo).
+/// A number by which a text is known again (FNV-1a; Fowler, Noll and Vo).
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    pub fn new() -> Fingerprint {
+        Fingerprint(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |sum, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
+    }
+}
+
+impl fmt::Write for Fingerprint {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "{:016x}", self.0)
+    }
+}
+
+/// The fingerprint of the text of a model.
 pub fn fingerprint(path: &Path) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::usage(format!("{}: cannot be read: {error}", path.display()));
     let mut file: Box<dyn BufRead> = match is_standard(path) {
         true => Box::new(standard_input()?),
         false => Box::new(BufReader::new(File::open(path).map_err(failed)?)),
     };
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    let mut sum = Fingerprint::new();
     loop {
         let bytes = file.fill_buf().map_err(failed)?;
         if bytes.is_empty() {
-            return Ok(format!("{sum:016x}"));
+            return Ok(sum.to_string());
         }
-        sum = bytes.iter().fold(sum, |sum, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
+        sum.add(bytes);
         let read = bytes.len();
         file.consume(read);
     }
@@ -260,6 +287,7 @@ fn front_end_options(options: &ModelOptions) -> lang::Options {
         language: options.language.and_then(|name| match name {
             LanguageName::Dve => Some(Language::Dve),
             LanguageName::Aut => Some(Language::Aut),
+            LanguageName::Lts => Some(Language::Lts),
             LanguageName::Promela => Some(Language::Promela),
             LanguageName::Murphi => Some(Language::Murphi),
             LanguageName::Ir => None,

@@ -247,7 +247,7 @@ mod tests {
             command.body = body;
             system.commands.push(command);
         }
-        assert_eq!(crate::verify(&system), Ok(()));
+        crate::verify(&system).unwrap();
         system
     }
 

@@ -31,4 +31,4 @@ pub use system::{
     Property, PropertyId, PropertyKind, ReferenceId, Spelling, System, TempId, Var, VarId,
 };
 pub use types::{EnumId, Enumeration, Scalar, Type};
-pub use verify::{Flaw, verify};
+pub use verify::{Flaw, Verified, verify};

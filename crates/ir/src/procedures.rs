@@ -169,7 +169,7 @@ mod tests {
             procedure "self" { reference r: 0..3 reference s: 0..3 reference t: 0..3 recursion 2
                 do { call self(&2, &0, &1;;); &0 := 1; } }"#;
         let system = crate::text::parse(text).unwrap();
-        assert_eq!(crate::verify(&system), Ok(()));
+        crate::verify(&system).unwrap();
         let all = summaries(&system);
         let vars = |set: &BTreeSet<VarId>| set.iter().map(|var| var.0).collect::<Vec<_>>();
         assert_eq!(all.iter().map(|one| vars(&one.writes)).collect::<Vec<_>>(), [vec![], vec![1], vec![1, 3], vec![]]);
@@ -187,7 +187,7 @@ mod tests {
             command "go" { do { if x { call c(;;); } } }"#;
         let mut system = crate::text::parse(text).unwrap();
         drop_unused(&mut system);
-        assert_eq!(crate::verify(&system), Ok(()));
+        crate::verify(&system).unwrap();
         let names: Vec<_> = system.procedures.iter().map(|procedure| procedure.name.as_str()).collect();
         assert_eq!(names, ["b", "c"]);
         assert!(crate::text::print(&system).contains("call c("));

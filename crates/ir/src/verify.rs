@@ -49,8 +49,18 @@ impl fmt::Display for Flaw {
 
 impl std::error::Error for Flaw {}
 
+/// A system that passed [`verify`], which alone can say so: native code is made from nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'s>(&'s System);
+
+impl<'s> Verified<'s> {
+    pub fn system(self) -> &'s System {
+        self.0
+    }
+}
+
 /// Checks everything that later stages rely on.
-pub fn verify(system: &System) -> Result<(), Vec<Flaw>> {
+pub fn verify(system: &System) -> Result<Verified<'_>, Vec<Flaw>> {
     let mut flaws = Vec::new();
     check_declarations(system, &mut flaws);
     // Types and counts are the ground that the other checks stand on.
@@ -67,7 +77,7 @@ pub fn verify(system: &System) -> Result<(), Vec<Flaw>> {
         check_conventions(system, &mut flaws);
     }
     flaws.truncate(FLAWS_LIMIT);
-    if flaws.is_empty() { Ok(()) } else { Err(flaws) }
+    if flaws.is_empty() { Ok(Verified(system)) } else { Err(flaws) }
 }
 
 /// Do two types store the same values the same way? Names of enumerations and fields do not matter:

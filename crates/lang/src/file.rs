@@ -1,11 +1,11 @@
 //! Reading model files, and what can go wrong before a front end sees any text.
 
-use crate::aut::{self, AutError, Lts};
 use crate::diagnostic::{self, Diagnostic, Source};
 use crate::{Language, Options};
+use plimsoll_lts::{EdgeReader, Lts, ReadError};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Larger model texts are refused; graphs, which are read as a stream, may have any size.
@@ -31,7 +31,7 @@ pub enum LoadError {
     /// A language without a front end.
     Unsupported { name: String, language: Language },
     /// A graph file is malformed.
-    Graph { name: String, error: AutError },
+    Graph { name: String, error: ReadError },
     /// The text is not a model.
     Diagnostics { source: Source, diagnostics: Vec<Diagnostic> },
 }
@@ -63,7 +63,7 @@ impl fmt::Display for LoadError {
             LoadError::UnknownLanguage { name } => {
                 write!(
                     f,
-                    "{name}: unknown file extension; use .dve, .aut, .pml or .m, or name the language (--language promela)"
+                    "{name}: unknown file extension; use .dve, .aut, .lts, .pml or .m, or name the language (--language promela)"
                 )
             }
             LoadError::Macros { name } => {
@@ -140,11 +140,15 @@ pub fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, LoadError> {
 
 /// Reads a graph as a stream.
 pub fn read_graph(path: &Path) -> Result<Lts, LoadError> {
-    let file = open(path)?;
-    aut::read(BufReader::with_capacity(1 << 18, file)).map_err(|error| match error {
-        AutError::Io(error) => LoadError::Io { name: name(path), error },
-        AutError::Empty => LoadError::Empty { name: name(path) },
-        error => LoadError::Graph { name: name(path), error },
+    graph_of(name(path), BufReader::with_capacity(1 << 18, open(path)?))
+}
+
+/// Reads a graph, in whichever format it is.
+pub fn graph_of(name: String, input: impl BufRead) -> Result<Lts, LoadError> {
+    EdgeReader::new(input).and_then(|mut reader| Lts::read(&mut reader)).map_err(|error| match error {
+        ReadError::Io(error) => LoadError::Io { name, error },
+        ReadError::Empty => LoadError::Empty { name },
+        error => LoadError::Graph { name, error },
     })
 }
 

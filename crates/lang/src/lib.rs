@@ -5,23 +5,23 @@
 
 #![forbid(unsafe_code)]
 
-pub mod aut;
 pub mod diagnostic;
 pub mod dve;
 mod file;
 pub mod murphi;
 pub mod promela;
 
-pub use aut::{AutWriter, Lts};
 pub use diagnostic::{Diagnostic, Severity, Source, Span};
 pub use file::LoadError;
 use plimsoll_ir::{Property, PropertyKind, System};
+pub use plimsoll_lts::Lts;
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
     Dve,
     Aut,
+    Lts,
     Promela,
     Murphi,
 }
@@ -32,6 +32,7 @@ impl Language {
         Some(match extension.to_ascii_lowercase().as_str() {
             "dve" => Language::Dve,
             "aut" => Language::Aut,
+            "lts" => Language::Lts,
             "pml" | "pm" | "pr" | "prm" | "prom" | "promela" | "spin" => Language::Promela,
             "m" | "murphi" => Language::Murphi,
             _ => return None,
@@ -42,9 +43,17 @@ impl Language {
         match self {
             Language::Dve => "DVE",
             Language::Aut => "AUT",
+            Language::Lts => "LTS",
             Language::Promela => "Promela",
             Language::Murphi => "Murphi",
         }
+    }
+}
+
+impl Language {
+    /// Explicit graphs, which are read as a stream and need not be text.
+    fn is_graph(self) -> bool {
+        matches!(self, Language::Aut | Language::Lts)
     }
 }
 
@@ -94,6 +103,11 @@ pub enum Symbols {
 }
 
 impl Loaded {
+    fn graph(name: String, language: Language, graph: Lts) -> Loaded {
+        let source = Source { name, text: String::new() };
+        Loaded { source, language, model: LoadedModel::Graph(graph), warnings: Vec::new() }
+    }
+
     /// Conditions of the model that should hold in some reachable state.
     pub fn covers(&self) -> &[Property] {
         match &self.model {
@@ -133,39 +147,39 @@ impl Loaded {
 pub fn load(path: impl AsRef<Path>, options: &Options) -> Result<Loaded, LoadError> {
     let path = path.as_ref();
     let language = file::language_of(path, options)?;
-    if language == Language::Aut {
-        let graph = file::read_graph(path)?;
-        let source = Source { name: path.display().to_string(), text: String::new() };
-        return Ok(Loaded { source, language, model: LoadedModel::Graph(graph), warnings: Vec::new() });
+    if language.is_graph() {
+        return Ok(Loaded::graph(path.display().to_string(), language, file::read_graph(path)?));
     }
     load_bytes(&path.display().to_string(), file::read_bytes(path)?, language, options)
 }
 
 /// Loads a model from what was read elsewhere, under a name for messages.
 pub fn load_bytes(name: &str, bytes: Vec<u8>, language: Language, options: &Options) -> Result<Loaded, LoadError> {
+    if language.is_graph() {
+        return Ok(Loaded::graph(name.into(), language, file::graph_of(name.into(), &bytes[..])?));
+    }
     load_text(file::text_of(name.into(), bytes)?, language, options)
 }
 
 /// Loads a model from text.
 pub fn load_text(source: Source, language: Language, options: &Options) -> Result<Loaded, LoadError> {
-    if language != Language::Aut && source.text.trim().is_empty() {
+    if !language.is_graph() && source.text.trim().is_empty() {
         return Err(LoadError::Empty { name: source.name });
     }
     let result = match language {
         Language::Dve => dve::load(&source, options).map(|(system, symbols, warnings)| {
             (LoadedModel::System { system, symbols: Symbols::Dve(Box::new(symbols)) }, warnings)
         }),
-        Language::Aut => {
-            let graph = aut::read(source.text.as_bytes())
-                .map_err(|error| LoadError::Graph { name: source.name.clone(), error })?;
-            Ok((LoadedModel::Graph(graph), Vec::new()))
-        }
         Language::Murphi => murphi::load(&source, &options.murphi).map(|(system, symbols, warnings)| {
             (LoadedModel::System { system, symbols: Symbols::Murphi(Box::new(symbols)) }, warnings)
         }),
         Language::Promela => promela::load(&source, options).map(|(system, model, warnings)| {
             (LoadedModel::System { system, symbols: Symbols::Promela(Box::new(model)) }, warnings)
         }),
+        Language::Aut | Language::Lts => {
+            let graph = file::graph_of(source.name.clone(), source.text.as_bytes())?;
+            return Ok(Loaded::graph(source.name, language, graph));
+        }
     };
     match result {
         Ok((model, warnings)) => Ok(Loaded { source, language, model, warnings }),

@@ -20,7 +20,7 @@ struct Bench {
 
 impl Bench {
     fn new(system: System) -> Bench {
-        assert_eq!(verify(&system), Ok(()));
+        verify(&system).unwrap();
         let interp = Interp::new(system.clone());
         let show = Show::new(interp.system(), interp.layout());
         Bench { interp, jit: Jit::new(system).expect("this platform is supported"), show }

@@ -4,43 +4,43 @@
 //! 3. **number** a block: what is fresh goes to the queue and to the step log, properties are checked.
 //!
 //! Each is done by whoever is free, item by item ([`team`]); in between the leader adds up, and enters blocks into the
-//! ledger ([`ledger`]) in order. Equal states meet in one shard in the order in which they were found, so **states,
+//! ledger ([`ledger`]) in order. With a disk a level is sealed when it is done ([`seal`]). Equal states meet in one shard in the order in which they were found, so **states,
 //! numbers, log, counts and traces are the same whatever the number of workers and of shards**. Where a wave is small, or
 //! there is one worker, each block goes through all phases before the next: it stays in the processor's caches then.
 //!
 //! With a store that forgets, a state may be found and numbered again: nothing is missed, but only `cover` (see
-//! [`plimsoll_store::cache`]) ends by itself; anything else needs a limit on redundancy. Traces remain paths of
+//! [`plimsoll_store::cache`]) and whole levels ([`levels`]) end by themselves; the rest needs a limit on redundancy. Traces remain paths of
 //! the model, and remain shortest: a state is still found on its own level first.
 
+mod crew;
 mod expansion;
 mod ledger;
+mod levels;
+mod saved;
+mod seal;
 mod team;
+mod wave;
 
 use crate::control::Control;
+use crate::observe::Observer;
 use crate::verdict::{Outcome, Why};
+pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Keys, Needs, Queue, SharedCoder, StepLog, Tiers};
+use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+pub use saved::{Keeper, Keeping, Saved};
+use saved::{Mark, Place};
+use seal::Settled;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
 use std::time::Instant;
 use team::Team;
+use wave::Wave;
 
 /// As much as the first thread usually has: models may recurse along their expressions.
 const STACK_BYTES: usize = 8 << 20;
-/// A block never has fewer states than this but at the end of a wave (and where tests want tiny ones).
-const LEAST_STATES: usize = 16;
-/// Blocks have no fewer successors than this, unless states are very wide.
-const LEAST_SUCCESSORS: usize = 512;
-/// Words of a block that stays in the processor's caches.
-const NEAR_WORDS: usize = 32 << 10;
-/// Blocks for each worker of a part of a wave.
-const BLOCKS_PER_WORKER: usize = 4;
-
-/// Successors of a wave while the store learns.
-const LEARNING_SUCCESSORS: usize = 1024;
 /// Parts of the initial states, and states, between two calls of `watch`; those come where waves end.
 const PARTS_PER_LOOK: u32 = 32;
 const STATES_PER_LOOK: usize = 1024;
@@ -49,71 +49,10 @@ const STATES_PER_LOOK: usize = 1024;
 const EXPAND: u8 = 0;
 const ENTER: u8 = 1;
 const NUMBER: u8 = 2;
-
-/// Who searches, and in how large pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crew {
-    pub workers: usize,
-    /// Successors aimed at per wave, at most.
-    pub wave_successors: usize,
-    /// Successors aimed at per block by one worker, and by several, at least and at most: all of a part of a wave are
-    /// held at once then.
-    pub block_successors: usize,
-    pub shared_block_successors: [usize; 2],
-    /// Smaller waves are not worth calling others.
-    pub shared_successors: usize,
-    /// Into how many shards a store of one shard is divided, as a power of two, before others are called for the first
-    /// time: until then shards would only cost time, and where levels are narrow nobody is ever called.
-    pub shard_bits: u32,
-}
-
-impl Crew {
-    /// Enough successors for long runs of keys in every shard, few enough to stay in the processor's caches.
-    pub const BLOCK_SUCCESSORS: usize = 8192;
-    /// Enough for many workers.
-    pub const WAVE_SUCCESSORS: usize = 1 << 18;
-    /// Blocks of wide states have fewer of them: so many words of successors are enough.
-    const BLOCK_WORDS: usize = 1 << 19;
-
-    /// For states of so many words.
-    pub fn for_width(workers: usize, width: usize) -> Crew {
-        let width = width.max(1);
-        let (usual, most) = (Crew::of(workers).with_blocks_of(NEAR_WORDS / width), (Crew::BLOCK_WORDS / width).max(1));
-        Crew {
-            block_successors: usual.block_successors.min(most),
-            shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
-            ..usual
-        }
-    }
-
-    pub fn of(workers: usize) -> Crew {
-        Crew {
-            workers,
-            wave_successors: Crew::WAVE_SUCCESSORS,
-            block_successors: Crew::BLOCK_SUCCESSORS,
-            shared_block_successors: [512, 4096],
-            shared_successors: 4096,
-            shard_bits: shard_bits(workers),
-        }
-    }
-
-    /// The same with blocks of at most so many successors, but not of very few.
-    pub fn with_blocks_of(self, successors: usize) -> Crew {
-        let most = successors.max(LEAST_SUCCESSORS);
-        let shared_block_successors = self.shared_block_successors.map(|successors| successors.min(most));
-        Crew { block_successors: self.block_successors.min(most), shared_block_successors, ..self }
-    }
-
-    /// How many blocks are held at once, at most.
-    pub fn blocks(&self) -> usize {
-        if self.workers == 1 { 1 } else { self.workers * BLOCKS_PER_WORKER }
-    }
-}
-
-/// Enough shards for a fair share of each worker, and few enough for long runs of keys.
-fn shard_bits(workers: usize) -> u32 {
-    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + 2).min(8) }
-}
+/// What is done for each shard where there is a disk: its tables leave memory, its runs are asked, or merged.
+const FLUSH: u8 = 3;
+const SIFT: u8 = 4;
+const MERGE: u8 = 5;
 
 /// Searches `model` breadth first.
 pub fn bfs<M: Model + ?Sized>(
@@ -124,65 +63,60 @@ pub fn bfs<M: Model + ?Sized>(
     crew: Crew,
     control: &mut Control,
 ) -> Outcome {
+    bfs_kept(model, store, queue, log, crew, control, Keeping::default())
+}
+
+/// The same for a search that goes on where another stood, of which checkpoints are kept, or on which somebody looks.
+pub fn bfs_kept<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    queue: &mut Queue,
+    log: &mut StepLog,
+    crew: Crew,
+    control: &mut Control,
+    keeping: Keeping,
+) -> Outcome {
     let Chain { coder, tiers } = store;
     let search = Search {
         model,
         conventions: model.conventions(),
         needs: tiers.needs(),
+        defers: AtomicBool::new(tiers.defers()),
         crew,
         stop: control.stop,
         deadline: control.limits.deadline,
+        observed: keeping.observer.is_some(),
         coder: SharedCoder::new(coder),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
         wave: RwLock::new(Wave::default()),
         blocks: (0..crew.blocks()).map(|_| RwLock::new(Expansion::new(model.width()))).collect(),
         full: AtomicUsize::new(usize::MAX),
+        looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
+        urgent: AtomicBool::new(false),
+        failure: Mutex::new(None),
         team: Team::new(),
     };
-    let mut ledger = Ledger::new(model, log, control);
+    let Keeping { from, keeper, observer } = keeping;
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let mut ledger = Ledger::new(model, log, control, observer);
     let end = thread::scope(|scope| {
         let _dismissal = Dismissal(&search.team);
-        search.lead(&mut ledger, scope)
+        search.lead(&mut ledger, from, keeper, scope)
     });
     // Whoever was told to stop may have been told nothing wrong about the last states.
     let end = match (end, ledger.control.stopped()) {
         (End::Done, Some(why)) => End::Out(why),
         (end, _) => end,
     };
-    let complete = matches!(end, End::Done);
-    let verdict = ledger.verdict(end);
+    let odds = read(&search.tiers).odds();
+    let complete = matches!(end, End::Done) && odds.is_none();
+    let verdict = ledger.verdict(end, odds);
     let mut stats = ledger.tally.stats;
     stats.frontier = read(&search.queue).len() as u64;
     stats.look_at(&read(&search.tiers));
     (ledger.control.watch)(&stats);
     Outcome { verdict, stats, complete }
-}
-
-/// Some states of a level, the first ones in the queue; or a part of them.
-#[derive(Clone, Copy, Default)]
-struct Wave {
-    level: u32,
-    /// The number of its first state.
-    first: u64,
-    states: usize,
-    /// States of a block, and how many blocks there are.
-    block: usize,
-    blocks: usize,
-}
-
-impl Wave {
-    /// The same without the first `states`.
-    fn after(self, states: usize) -> Wave {
-        let left = self.states - states;
-        Wave { first: self.first + states as u64, states: left, blocks: left.div_ceil(self.block), ..self }
-    }
-
-    /// The first blocks of it.
-    fn first_blocks(self, blocks: usize) -> Wave {
-        let blocks = blocks.min(self.blocks);
-        Wave { states: self.states.min(blocks * self.block), blocks, ..self }
-    }
 }
 
 /// What all workers see.
@@ -193,6 +127,8 @@ struct Search<'a, M: ?Sized> {
     crew: Crew,
     stop: &'a AtomicBool,
     deadline: Option<Instant>,
+    /// Is somebody told of every block?
+    observed: bool,
     coder: SharedCoder<'a>,
     tiers: RwLock<&'a mut Tiers>,
     queue: RwLock<&'a mut Queue>,
@@ -200,6 +136,13 @@ struct Search<'a, M: ?Sized> {
     blocks: Vec<RwLock<Expansion>>,
     /// The first block of the wave with a state for which there was no room.
     full: AtomicUsize,
+    /// What is fresh is a candidate.
+    defers: AtomicBool,
+    /// Candidates that violate a property end the search; one was found.
+    looks_ahead: bool,
+    urgent: AtomicBool,
+    /// What went wrong on disk.
+    failure: Mutex<Option<Why>>,
     team: Team,
 }
 
@@ -212,34 +155,76 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 }
 
 /// What a worker keeps for itself.
-#[derive(Default)]
 struct Worker {
     keys: Keys,
+    /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
+    lately: Option<Recent>,
+}
+
+impl Worker {
+    fn new(coder: &SharedCoder, observed: bool) -> Worker {
+        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()) }
+    }
 }
 
 impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// The leader's way through all levels.
-    fn lead<'s>(&'s self, ledger: &mut Ledger<'a, '_, M>, scope: &'s Scope<'s, '_>) -> End {
-        let mut leader = Leader { search: self, worker: Worker::default(), followers: 0, unseen: 0, divides: true };
-        if let Err(why) = leader.start(ledger) {
-            return End::Out(why);
+    fn lead<'s>(
+        &'s self,
+        ledger: &mut Ledger<'a, '_, M>,
+        from: Option<Saved>,
+        keeper: Option<&mut dyn Keeper>,
+        scope: &'s Scope<'s, '_>,
+    ) -> End {
+        let (worker, settled) = (Worker::new(&self.coder, self.observed), Settled::default());
+        let mut leader = Leader {
+            search: self,
+            worker,
+            settled,
+            unmerged: self.defers.load(Ordering::Relaxed),
+            followers: 0,
+            unseen: 0,
+            divides: true,
+            keeper,
+            mark: None,
+        };
+        let mut place = from.as_ref().map(Saved::place);
+        match from {
+            Some(saved) => ledger.take_over(saved.into_books()),
+            None => {
+                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level()) {
+                    return End::Out(why);
+                }
+            }
         }
-        for level in 0.. {
-            let mut left = read(&self.queue).len();
-            if left == 0 {
+        for level in place.map_or(0, |place| place.level).. {
+            let first = Place { level, level_left: read(&self.queue).len(), wave_left: 0 };
+            let mut place = place.take().unwrap_or(first);
+            if place.level_left == 0 {
                 return End::Done;
             }
+            leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
+                leader.keep(0, ledger);
                 return end;
             }
-            while left > 0 {
-                match leader.work_off(level, left, ledger, scope) {
-                    Ok(states) => left -= states,
+            while place.level_left > 0 {
+                match leader.work_off(place, ledger, scope) {
+                    Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
+                }
+                place.wave_left = 0;
+                if leader.must_seal(ledger)
+                    && let Err(why) = leader.seal(level + 1, ledger)
+                {
+                    return End::Out(why);
                 }
                 if ledger.ends_within(level) {
                     return End::Found;
                 }
+            }
+            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level()) {
+                return End::Out(why);
             }
         }
         unreachable!("there are fewer levels than numbers")
@@ -250,7 +235,22 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match phase {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
-            _ => self.number(item),
+            NUMBER => self.number(item, worker),
+            _ => self.perform_on_disk(phase, item),
+        }
+    }
+
+    /// The same for what is done on disk.
+    fn perform_on_disk(&self, phase: u8, shard: usize) {
+        let tiers = read(&self.tiers);
+        let done = match (phase, tiers.layers()) {
+            (FLUSH, _) => tiers.flush(shard),
+            (SIFT, Some(layers)) => layers.sift(shard).map_err(Shortage::Disk),
+            (_, Some(layers)) => layers.merge(shard),
+            (_, None) => Ok(()),
+        };
+        if let Err(shortage) = done {
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(shortage.into());
         }
     }
 
@@ -267,7 +267,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys);
+        block.encode(&self.coder, needs, &mut worker.keys, worker.lately.as_mut());
     }
 
     /// Phase 2, for one shard.
@@ -284,10 +284,18 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     }
 
     /// Phase 3, for one block.
-    fn number(&self, number: usize) {
+    fn number(&self, number: usize, worker: &mut Worker) {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
-        block.number(self.model, &read(&self.queue), None);
+        block.recognise(&self.coder, self.needs, &mut worker.keys);
+        if !self.defers.load(Ordering::Relaxed) {
+            return block.number(self.model, &read(&self.queue), None);
+        }
+        if let Some(layers) = read(&self.tiers).layers()
+            && block.set_aside(self.model, &layers.candidates, None, self.looks_ahead)
+        {
+            self.urgent.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Why a block has no keys.
@@ -306,18 +314,24 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     }
 }
 
-struct Leader<'s, 'a, M: ?Sized> {
+struct Leader<'s, 'a, 'k, M: ?Sized> {
     search: &'s Search<'a, M>,
     worker: Worker,
+    settled: Settled,
+    /// There are runs that were not merged.
+    unmerged: bool,
     /// Workers that were started.
     followers: usize,
     /// States since the last call of `watch`.
     unseen: usize,
     /// The store may still be divided into shards.
     divides: bool,
+    /// Who keeps checkpoints, and how things stood before what is under way.
+    keeper: Option<&'k mut dyn Keeper>,
+    mark: Option<Mark>,
 }
 
-impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
+impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     /// Enters the initial states.
     fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
@@ -329,88 +343,105 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
                 if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
                     return Err(why);
                 }
-                search.coder.learn_from(&mut write(&search.tiers));
+                self.learn(ledger);
             }
             let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys);
+            block.encode(&search.coder, search.needs, &mut self.worker.keys, self.worker.lately.as_mut());
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
+            ledger.show(&block, true, || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
+        drop(block);
+        self.seal(0, ledger)?;
+        ledger.end_starts();
         Ok(())
     }
 
-    /// Works off a part of the states that are left of a level, and says how many.
+    /// Lets the store learn, if it is time for that.
+    fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
+        let mut are_first = true;
+        let mut told = ledger
+            .observer
+            .as_mut()
+            .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
+        let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
+        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
+    }
+
+    /// Works off some of the states that are left of a level, and says how many.
     fn work_off(
         &mut self,
-        level: u32,
-        left: usize,
+        place: Place,
         ledger: &mut Ledger<'a, '_, M>,
         scope: &'s Scope<'s, '_>,
     ) -> Result<usize, Why> {
+        let search = self.search;
+        self.mark(place, ledger);
+        self.keep_if_due(ledger);
+        let next = self.next_wave(place, ledger);
+        if next.is_err() {
+            self.keep(0, ledger);
+        }
+        let (wave, shared) = next?;
+        self.unseen += wave.states;
+        if shared {
+            self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
+        }
+        let done = self.work_off_parts(wave, shared, place, ledger).and_then(|()| self.end_wave());
+        // Looked at where waves end, for parts are cut for the workers at hand.
+        let stats = &mut ledger.tally.stats;
+        let waiting = read(&search.tiers).layers().map_or(0, |layers| layers.candidates.len());
+        stats.frontier = (read(&search.queue).len() + waiting) as u64;
+        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+        done.map(|()| wave.states)
+    }
+
+    /// The next wave, and whether it is worth sharing, unless the search must end.
+    fn next_wave(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
         let search = self.search;
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
         if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
             return Err(why);
         }
-        search.coder.learn_from(&mut write(&search.tiers));
-        let (wave, shared) = self.plan(level, left, ledger)?;
-        self.unseen += wave.states;
-        if shared {
-            self.call(wave.blocks.max(read(&search.tiers).shards()), scope);
-        }
-        let done = self.work_off_parts(wave, shared, ledger);
-        // Looked at where waves end, for parts are cut for the workers at hand.
-        let stats = &mut ledger.tally.stats;
-        stats.frontier = read(&search.queue).len() as u64;
-        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
-        done.map(|()| wave.states)
+        self.learn(ledger);
+        self.plan(place, ledger)
     }
 
     /// Works off a wave, as much at a time as there are buffers for.
-    fn work_off_parts(&mut self, wave: Wave, shared: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    fn work_off_parts(
+        &mut self,
+        wave: Wave,
+        shared: bool,
+        place: Place,
+        ledger: &mut Ledger<'a, '_, M>,
+    ) -> Result<(), Why> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
+            let done_states = wave.states - left.states;
+            self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
+            // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
+            let ready = write(&search.queue).ready(part.states);
+            if ready.is_err() {
+                self.keep(0, ledger);
+            }
+            let part = part.first_states(ready?);
             *write(&search.wave) = part;
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
+            // Whoever was told to stop may have been told nothing wrong about these states.
+            let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
+            if done.is_err() {
+                self.keep(part.blocks, ledger);
+            }
             write(&search.queue).advance((ledger.expanded - part.first) as usize);
             done?;
             left = left.after(part.states);
         }
         Ok(())
-    }
-
-    /// The next wave, and whether it is worth sharing. How many states it has depends on what was found, and on nothing
-    /// else: a search that ends early ends with a wave.
-    fn plan(&mut self, level: u32, left: usize, ledger: &Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
-        let search = self.search;
-        let Crew { workers, wave_successors, shared_successors, .. } = search.crew;
-        let degree = ledger.degree().saturating_add(1);
-        let samples = read(&search.tiers).samples();
-        // While the store wants to learn it is given little at a time, and where states are limited no more than needed.
-        let mut successors = if samples { LEARNING_SUCCESSORS } else { wave_successors };
-        if let Some(limit) = ledger.control.limits.states {
-            let missing = limit.saturating_sub(ledger.tally.stats.states);
-            successors = successors.min(usize::try_from(missing).unwrap_or(usize::MAX));
-        }
-        let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(left);
-        let states = write(&search.queue).ready(states)?;
-        let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
-        let shared = worth_it && self.has_shards();
-        let block_successors = if shared {
-            let [least, most] = search.crew.shared_block_successors;
-            (states.saturating_mul(degree) / search.blocks.len()).clamp(least, most)
-        } else {
-            search.crew.block_successors
-        };
-        let block = (block_successors / degree).max(LEAST_STATES.min(block_successors));
-        let blocks = states.div_ceil(block);
-        let wave = Wave { level, first: ledger.expanded, states, block, blocks };
-        Ok((wave, shared && wave.blocks > 1))
     }
 
     /// Can several workers enter the store at once, now that they are wanted?
@@ -430,25 +461,36 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let mut block = write(&search.blocks[0]);
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
-        search.room()
+        search.room()?;
+        ledger.show(&block, false, || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
-        if block.done == Done::Full && write(&search.tiers).forget_sample() {
-            let needs = read(&search.tiers).needs();
-            block.encode(&search.coder, needs, &mut self.worker.keys);
+        let depth = block.block().depth;
+        if block.done == Done::Full {
+            self.encode_again(block, depth)?;
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
         }
+        search.coder.show(&read(&search.tiers));
+        self.make_room(&[&block.entry], depth)?;
         let mut tiers = write(&search.tiers);
-        search.coder.show(&tiers);
         if tiers.enter_all(block.block(), &block.entry).is_err() {
             search.full.store(0, Ordering::Relaxed);
         }
         block.find_fresh();
+        if let Some(layers) = tiers.layers_mut().filter(|layers| layers.defers()) {
+            block.place = layers.candidates.extend(block.fresh.len())?;
+            if block.set_aside(search.model, &layers.candidates, starts, search.looks_ahead) {
+                search.urgent.store(true, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        block.recognise(&search.coder, search.needs, &mut self.worker.keys);
+        tiers.recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         let mut queue = write(&search.queue);
         block.place = queue.extend(block.fresh.len())?;
         block.number(search.model, &queue, starts);
@@ -460,6 +502,12 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
     fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         self.perform_all(EXPAND, part.blocks)?;
+        for block in &search.blocks[..part.blocks] {
+            let mut block = write(block);
+            if block.done == Done::Full && read(&search.tiers).layers().is_some() {
+                self.encode_again(&mut block, part.level + 1)?;
+            }
+        }
         let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
         let blocks = (0..part.blocks).take_while(encoded).count();
         write(&search.wave).blocks = blocks;
@@ -468,19 +516,32 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
             search.coder.show(&tiers);
             tiers.shards()
         };
+        let held: Vec<_> = search.blocks[..blocks].iter().map(read).collect();
+        let entries: Vec<&Entry> = held.iter().map(|block| &block.entry).collect();
+        self.make_room(&entries, part.level + 1)?;
+        drop(held);
         self.perform_all(ENTER, shards)?;
         // What comes behind a block that found no room does not count.
         let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));
         let fresh = search.blocks[..blocks].iter().map(|block| read(block).entry.fresh_count() as usize).sum();
-        let mut place = write(&search.queue).extend(fresh)?;
+        let mut place = match write(&search.tiers).layers_mut().filter(|layers| layers.defers()) {
+            Some(layers) => layers.candidates.extend(fresh)?,
+            None => write(&search.queue).extend(fresh)?,
+        };
         for block in &search.blocks[..blocks] {
             let mut block = write(block);
             block.place = place;
             place += block.entry.fresh_count() as usize;
         }
         self.perform_all(NUMBER, blocks)?;
-        for block in &search.blocks[..blocks] {
-            ledger.enter(&read(block))?;
+        let full = search.full.load(Ordering::Relaxed);
+        for (number, block) in search.blocks[..blocks].iter().enumerate() {
+            let block = read(block);
+            ledger.enter(&block)?;
+            write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
+            if number < full {
+                ledger.show(&block, false, || true)?;
+            }
         }
         search.room()?;
         if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
@@ -491,7 +552,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
             let follow = move || {
-                let mut worker = Worker::default();
+                let mut worker = Worker::new(&search.coder, search.observed);
                 search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.
@@ -507,6 +568,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, M> {
         let worker = &mut self.worker;
         let done = search.team.lead(phase, items, |phase, item| search.perform(phase, item, worker));
         // Whoever panicked will be heard of when all have come home.
+        if !done {
+            self.keeper = None;
+        }
         if done { Ok(()) } else { Err(Why::Interrupted) }
     }
 }

@@ -1,7 +1,8 @@
 //! What is asked of a search, when it must end, and what it counts.
 
 use crate::verdict::Why;
-use plimsoll_store::{Grant, Tiers};
+use plimsoll_store::{Grant, Odds, Tiers};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -31,7 +32,7 @@ pub struct Limits {
 }
 
 /// Counts, exact at any time.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stats {
     pub states: u64,
     pub transitions: u64,
@@ -58,18 +59,34 @@ pub struct Stats {
     pub capacity: u64,
     /// How many different states were visited: about, once some were forgotten.
     pub distinct: u64,
+    /// If the store may take states for others: how many it is expected to have missed.
+    #[serde(skip)]
+    pub odds: Option<Odds>,
 }
 
 impl Stats {
     /// Asks the store how it is doing.
     pub(crate) fn look_at(&mut self, store: &Tiers) {
         self.distinct = self.states;
+        self.odds = store.odds();
         if let Some(health) = store.health() {
             (self.held, self.capacity, self.forgotten) = (health.held, health.capacity, health.forgotten);
             if health.forgotten > 0 {
                 self.distinct = health.distinct.min(self.states);
             }
         }
+    }
+
+    /// Adds what another part of the search has counted.
+    pub(crate) fn add(&mut self, other: &Stats) {
+        self.states += other.states;
+        self.transitions += other.transitions;
+        self.depth = self.depth.max(other.depth);
+        self.deadlocks += other.deadlocks;
+        self.faults += other.faults;
+        self.failed_assertions += other.failed_assertions;
+        self.property_hits += other.property_hits;
+        self.matched += other.matched;
     }
 
     /// Share of successors that the store knew.

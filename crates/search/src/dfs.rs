@@ -5,6 +5,9 @@
 //! (Godefroid et al. 1992; Jard and Jéron 1991): no state occurs twice on a path, so paths are finite, and so
 //! is the tree of all of them; and a state is skipped only if it is held, hence was entered, and all its
 //! successors were or will be. A path that fills the store is `Unknown`.
+//!
+//! With a store that may take states for others the stack is bounded: what would make it longer than its memory allows is
+//! not followed, and the search goes on elsewhere. That is `Unknown` in the end, but it sees as much as it can.
 
 use crate::control::Control;
 use crate::sleep::{self, Rule, Sleep};
@@ -63,11 +66,15 @@ fn search<M: Model + ?Sized>(
         starts: Vec::new(),
         first_start: 0,
         violation: None,
-        cut: false,
+        lossy: false,
+        cut: None,
     };
+    search.lossy = search.store.tiers.odds().is_some();
     let end = search.run().and_then(|()| search.control.stopped().map_or(Ok(()), Err));
-    search.cut |= search.sleep.as_ref().is_some_and(|sleep| sleep.rule == Rule::Published);
-    let complete = end.is_ok() && !search.cut && search.stack.depth() == 0;
+    if search.sleep.as_ref().is_some_and(|sleep| sleep.rule == Rule::Published) {
+        search.cut.get_or_insert(Why::Lossy);
+    }
+    let complete = end.is_ok() && search.cut.is_none() && search.stack.depth() == 0 && !search.lossy;
     let verdict = search.verdict(end);
     let mut stats = search.tally.stats;
     stats.frontier = search.stack.depth() as u64;
@@ -95,8 +102,11 @@ struct Dfs<'a, 'c, M: ?Sized> {
     starts: Vec<u32>,
     first_start: u32,
     violation: Option<Violation>,
-    /// States may have been missed: one was not expanded because of the depth limit, or the rule loses some.
-    cut: bool,
+    /// The store may take states for others.
+    lossy: bool,
+    /// Why states may have been missed: one was not expanded because of the depth limit, the stack was full, or the rule
+    /// loses some.
+    cut: Option<Why>,
 }
 
 impl<M: Model + ?Sized> Dfs<'_, '_, M> {
@@ -172,13 +182,16 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
     fn enter(&mut self, state: &[u32], place: Place) -> Result<(), Why> {
         let depth = self.stack.depth() as u32 - 1;
         self.tally.stats.depth = self.tally.stats.depth.max(depth);
-        self.control.room.keep(depth + 1)?;
+        let has_room = self.control.room.keep(depth + 1);
         if let Some(property) = self.model.violated(state) {
             let what = self.tally.hit(property);
             self.find(what, None)?;
         }
+        if let Err(why) = has_room {
+            return self.cut_short(why);
+        }
         if self.control.limits.depth.is_some_and(|limit| depth >= limit) {
-            self.cut = true;
+            self.cut = Some(Why::Depth);
             self.store.unpin(place);
             return Ok(());
         }
@@ -196,7 +209,17 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         }
         self.note_flags(Some(state))?;
         self.store.count_successors(place, self.out.len());
-        self.push(place, false)
+        self.push(place, false).or_else(|why| self.cut_short(why))
+    }
+
+    /// There is no memory for the successors of a state: the end, unless the stack is bounded. Sleep sets are on a stack of
+    /// their own, which would be out of step.
+    fn cut_short(&mut self, why: Why) -> Result<(), Why> {
+        if why != Why::Memory || !self.lossy || self.sleep.is_some() {
+            return Err(why);
+        }
+        self.cut = Some(why);
+        Ok(())
     }
 
     /// Looks for steps that went wrong. They keep their position and are given the state they were taken in,
@@ -280,9 +303,11 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
         match (self.violation.take(), end) {
             (Some(violation), _) => Verdict::Violated(violation),
             (None, Err(why)) => Verdict::Unknown(why),
-            (None, Ok(())) if self.cut && self.control.limits.depth.is_none() => Verdict::Unknown(Why::Lossy),
-            (None, Ok(())) if self.cut => Verdict::Unknown(Why::Depth),
-            (None, Ok(())) => Verdict::Holds,
+            (None, Ok(())) => match (self.cut.take(), self.store.tiers.odds()) {
+                (Some(why), _) => Verdict::Unknown(why),
+                (None, None) => Verdict::Holds,
+                (None, Some(odds)) => Verdict::HoldsUnless(odds),
+            },
         }
     }
 }

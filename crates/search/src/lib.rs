@@ -8,15 +8,23 @@
 pub mod bfs;
 pub mod control;
 pub mod dfs;
+pub mod draw;
+pub mod guided;
+pub mod observe;
 pub mod sleep;
 mod swaps;
 mod tally;
 pub mod trace;
 pub mod verdict;
+pub mod walk;
 
-pub use bfs::{Crew, bfs};
+pub use bfs::{Crew, Keeper, Keeping, Saved, bfs, bfs_kept};
 pub use control::{Ask, Control, Limits, PathRoom, Stats};
 pub use dfs::{dfs, item_words, sleeping_dfs};
+pub use draw::Draw;
+pub use guided::{GuidedRoom, Lead, Ordering, guided};
+pub use observe::{Observer, Seen};
 pub use sleep::Sleep;
 pub use trace::{ReplayError, Replayed, Walk, replay, verify};
 pub use verdict::{Outcome, Trace, Verdict, Violation, What, Why};
+pub use walk::{Gait, Guess, WalkRoom, walk};

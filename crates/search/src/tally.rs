@@ -9,7 +9,7 @@ pub(crate) struct Tally {
     ask: Ask,
     conventions: Conventions,
     /// How far the common error state is away, once it is reached.
-    error_state: Option<u32>,
+    pub error_state: Option<u32>,
 }
 
 impl Tally {

@@ -2,7 +2,8 @@
 
 use crate::control::Stats;
 use plimsoll_model::GaveUp;
-use plimsoll_store::{Shortage, SpillError};
+use plimsoll_store::{Odds, Shortage, SpillError, Unloaded};
+use serde::{Deserialize, Serialize};
 
 /// The answer, and what was seen on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Outcome {
 pub enum Verdict {
     /// Every reachable state was visited and none is wrong.
     Holds,
+    /// The same, but for states that the store may have taken for others.
+    HoldsUnless(Odds),
     /// No state within this many steps is wrong; deeper ones were not visited.
     HoldsToDepth(u32),
     Violated(Violation),
@@ -31,7 +34,7 @@ pub struct Violation {
     pub trace: Trace,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum What {
     /// The last state has no way on.
     Deadlock,
@@ -91,11 +94,22 @@ impl From<Shortage> for Why {
     }
 }
 
+impl From<Unloaded> for Why {
+    fn from(error: Unloaded) -> Why {
+        match error {
+            Unloaded::Memory => Why::Memory,
+            Unloaded::Disk(error) => error.into(),
+            Unloaded::Damaged(what) => Why::Disk(what),
+        }
+    }
+}
+
 impl From<SpillError> for Why {
     fn from(error: SpillError) -> Why {
         match error {
             SpillError::Full => Why::Disk("the disk budget is used up".into()),
             SpillError::Io(error) => Why::Disk(error.to_string()),
+            SpillError::Damaged => Why::Disk("what was read back is not what was written: a checksum is wrong".into()),
         }
     }
 }

@@ -121,6 +121,26 @@ fn systems(count: usize) -> impl Iterator<Item = (u64, Interp)> {
     all.filter(move |(_, model)| large(model)).take(count)
 }
 
+/// Stores that miss states miss the same ones, and say the same about it.
+#[test]
+fn lossy_stores_see_the_same_whatever_the_workers() {
+    let mut missed = 0;
+    for (seed, model) in systems(40) {
+        let codec = [Codec::Digest(14), Codec::Digest(64), Codec::Bitstate(2), Codec::Adaptive][seed as usize % 4];
+        let store = |shard_bits| {
+            let bytes = if codec.fills_grant() { 1 << 20 } else { 1 << 30 };
+            Chain::new(codec, &model.used_bits(), shard_bits, &Budget::new(bytes).grant("store", bytes)).unwrap()
+        };
+        compare(&model, store, [1, 4, 30][seed as usize / 2 % 3], ALL);
+        let (all, _) = search(&model, exact(Codec::Tree, 0, &model), Crew::of(1), ALL);
+        let (some, _) = search(&model, store(0), Crew::of(1), ALL);
+        assert!(!some.outcome.complete && some.outcome.verdict != Verdict::Holds, "{codec}");
+        assert!(some.states.iter().all(|state| all.states.binary_search(state).is_ok()));
+        missed += all.states.len() - some.states.len();
+    }
+    assert!(missed > 0);
+}
+
 #[test]
 fn exact_stores_see_the_same_whatever_the_workers() {
     let mut together = 0;

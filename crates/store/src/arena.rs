@@ -13,6 +13,9 @@ pub const LINE: usize = 16;
 /// Lines of a page.
 pub const PAGE_LINES: usize = 64;
 pub const PAGE_BYTES: usize = PAGE_LINES * LINE * 4;
+/// A table that takes all memory takes it in such steps from such a size on, and else a power of two of pages.
+const FILL_STEP: usize = 2 << 20;
+const FILL_LEAST: usize = 4 << 20;
 
 /// A cache line.
 pub type Line = [u32; LINE];
@@ -72,6 +75,11 @@ impl Arena {
         self.pool().region.bytes()
     }
 
+    /// What could be added now.
+    fn left_bytes(&self) -> usize {
+        self.pool().region.left_bytes()
+    }
+
     fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,6 +118,29 @@ impl Pages {
         true
     }
 
+    /// Takes all that the grant has left, in numbers of pages that can be halved often.
+    pub fn fill(&mut self) {
+        let left = self.arena.left_bytes();
+        let mut wanted = left / FILL_STEP * FILL_STEP;
+        if wanted < FILL_LEAST {
+            wanted = PAGE_BYTES << (left / PAGE_BYTES).max(1).ilog2();
+        }
+        // Addresses may be scarcer than memory.
+        while wanted >= PAGE_BYTES && !self.grow(wanted / (LINE * 4), 0) {
+            wanted = if wanted > FILL_LEAST { wanted / 2 / FILL_STEP * FILL_STEP } else { wanted / 2 };
+        }
+    }
+
+    /// The same lines in so many equal parts, if their number allows it.
+    pub fn split(&mut self, parts: usize) -> Option<Vec<Pages>> {
+        if !self.pages.len().is_multiple_of(parts) {
+            return None;
+        }
+        let each = self.pages.len() / parts;
+        let pages = std::mem::take(&mut self.pages);
+        Some(pages.chunks(each).map(|pages| Pages { arena: self.arena.clone(), pages: pages.to_vec() }).collect())
+    }
+
     #[inline(always)]
     pub fn line(&self, line: usize) -> &Line {
         let page = self.pages[line / PAGE_LINES];
@@ -122,6 +153,11 @@ impl Pages {
         let mut page = self.pages[line / PAGE_LINES];
         // SAFETY: the page is ours, and `&mut self` excludes all others.
         unsafe { &mut page.as_mut()[line % PAGE_LINES] }
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, line: usize) {
+        prefetch(self.line(line));
     }
 
     /// Asks for a line, and says where it is; pages never move.

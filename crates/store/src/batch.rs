@@ -6,8 +6,9 @@
 
 use crate::codec::Keys;
 use crate::packed::Run;
+use crate::tiers::Block;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 const MARKS: usize = u64::BITS as usize;
 
@@ -24,6 +25,10 @@ pub struct Batch {
     fresh_count: AtomicU32,
     /// A bit for each position of the block.
     marks: Vec<u64>,
+    /// What states that were held are in, where somebody asks for it; see [`crate::snapshots`].
+    lanes: Vec<AtomicU64>,
+    /// The same by position.
+    placed: Vec<u64>,
 }
 
 /// The shard of a key, of 2^`shard_bits`.
@@ -33,23 +38,38 @@ pub(crate) fn shard_of(high: u64, shard_bits: u32) -> usize {
 }
 
 impl Batch {
-    /// Takes the keys of a block but for those at the positions `skip`, as they are.
-    pub fn take(&mut self, keys: &Keys, skip: &[u32]) {
+    /// Takes keys of a block of `len` states as they are; what was here before is left in their place.
+    pub fn take(&mut self, keys: &mut Keys, len: usize) {
         self.starts.clear();
-        self.make_room(keys, skip);
-        if skip.is_empty() {
-            self.positions.iter_mut().zip(0..).for_each(|(place, position)| *place = position);
-            self.high.copy_from_slice(&keys.high);
-            self.low.copy_from_slice(&keys.low);
-            return;
+        std::mem::swap(&mut self.positions, &mut keys.positions);
+        std::mem::swap(&mut self.high, &mut keys.high);
+        std::mem::swap(&mut self.low, &mut keys.low);
+        self.ask(len);
+    }
+
+    /// Makes room for what states are in, which is nothing at first.
+    pub(crate) fn make_lanes(&mut self, wanted: bool) {
+        self.lanes.clear();
+        if wanted {
+            self.lanes.resize_with(self.positions.len(), AtomicU64::default);
         }
-        let mut skip = skip.iter().copied().peekable();
-        let positions = (0..keys.high.len() as u32).filter(|position| skip.next_if_eq(position).is_none());
-        for (at, position) in positions.enumerate() {
-            self.positions[at] = position;
-            self.high[at] = keys.high[position as usize];
-            if let Some(low) = self.low.get_mut(at) {
-                *low = keys.low[position as usize];
+    }
+
+    /// Adds those of the expanded states of `block` that have two different successors, all of which are in one thing.
+    pub(crate) fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+        self.placed.clear();
+        self.placed.resize(block.len(), 0);
+        for (&position, lanes) in self.positions.iter().zip(&mut self.lanes) {
+            self.placed[position as usize] = *lanes.get_mut();
+        }
+        for (parent, bounds) in (0..).zip(block.firsts.windows(2)) {
+            let successors = bounds[0] as usize..bounds[1] as usize;
+            let common = self.placed[successors.clone()].iter().fold(u64::MAX, |common, lanes| common & lanes);
+            if successors.len() > 1 && common != 0 {
+                let mut others = successors.clone().skip(1);
+                if others.any(|other| block.state(other) != block.state(successors.start)) {
+                    parents.push(parent);
+                }
             }
         }
     }
@@ -59,50 +79,45 @@ impl Batch {
         !self.starts.is_empty()
     }
 
-    fn make_room(&mut self, keys: &Keys, skip: &[u32]) {
-        let len = keys.high.len() - skip.len();
-        self.positions.resize(len, 0);
-        self.high.resize(len, 0);
-        self.low.resize(if keys.low.is_empty() { 0 } else { len }, 0);
+    /// Makes room for the answers, for keys of a block of `len` states.
+    fn ask(&mut self, len: usize) {
         self.fresh.clear();
-        self.fresh.resize_with(len, AtomicU8::default);
+        self.fresh.resize_with(self.positions.len(), AtomicU8::default);
         self.marks.clear();
-        self.marks.resize(keys.high.len().div_ceil(MARKS), 0);
+        self.marks.resize(len.div_ceil(MARKS), 0);
         *self.fresh_count.get_mut() = 0;
     }
 
-    /// Takes the keys of a block but for those at the positions `skip`, for a store of 2^`shard_bits` shards.
-    pub fn sort(&mut self, keys: &Keys, skip: &[u32], shard_bits: u32) {
+    /// Takes keys of a block of `len` states, for a store of 2^`shard_bits` shards.
+    pub fn sort(&mut self, keys: &mut Keys, len: usize, shard_bits: u32) {
         if shard_bits == 0 {
-            self.take(keys, skip);
+            self.take(keys, len);
             self.starts.extend([0, self.positions.len() as u32]);
             return;
         }
-        self.make_room(keys, skip);
         let Batch { starts, positions, high, low, .. } = self;
+        positions.resize(keys.high.len(), 0);
+        high.resize(keys.high.len(), 0);
+        low.resize(keys.low.len(), 0);
         let shards = 1 << shard_bits;
         let shard = |high: u64| shard_of(high, shard_bits);
         starts.clear();
         starts.resize(shards + 2, 0);
         // Each count is two places further, so that while keys are placed every start becomes that of the next shard.
         keys.high.iter().for_each(|&high| starts[shard(high) + 2] += 1);
-        skip.iter().for_each(|&position| starts[shard(keys.high[position as usize]) + 2] -= 1);
         (2..shards + 2).for_each(|shard| starts[shard] += starts[shard - 1]);
-        let mut skip = skip.iter().copied().peekable();
-        for (position, &key) in keys.high.iter().enumerate() {
-            if skip.next_if_eq(&(position as u32)).is_some() {
-                continue;
-            }
+        for (from, (&key, &position)) in keys.high.iter().zip(&keys.positions).enumerate() {
             let place = &mut starts[shard(key) + 1];
             let at = *place as usize;
             *place += 1;
-            positions[at] = position as u32;
+            positions[at] = position;
             high[at] = key;
             if let Some(low) = low.get_mut(at) {
-                *low = keys.low[position];
+                *low = keys.low[from];
             }
         }
         starts.pop();
+        self.ask(len);
     }
 
     /// Takes some keys of another batch but for those that are `known`.
@@ -179,6 +194,33 @@ impl Batch {
         }
     }
 
+    /// Visits the keys of the fresh states, each with its number among them in the order of positions. Once those were
+    /// asked for.
+    pub(crate) fn fresh_keys(&self, mut visit: impl FnMut(usize, u64, u64)) {
+        let mut ranks = Vec::with_capacity(self.marks.len());
+        let mut rank = 0;
+        for marks in &self.marks {
+            ranks.push(rank);
+            rank += marks.count_ones() as usize;
+        }
+        let in_order = self.starts.len() <= 2;
+        let fresh = (0..self.len()).filter(|&at| self.fresh[at].load(Ordering::Relaxed) == 1);
+        for (count, at) in fresh.enumerate() {
+            let (word, bit) = (self.positions[at] as usize / MARKS, self.positions[at] as usize % MARKS);
+            let index = if in_order {
+                count
+            } else {
+                ranks[word] + (self.marks[word] & ((1 << bit) - 1)).count_ones() as usize
+            };
+            visit(index, self.high[at], self.low.get(at).copied().unwrap_or(0));
+        }
+    }
+
+    /// How many keys belong to a shard; all may, where they are not sorted.
+    pub(crate) fn count_in(&self, shard: usize) -> usize {
+        if self.is_sorted() { self.range(shard).len() } else { self.len() }
+    }
+
     pub(crate) fn range(&self, shard: usize) -> Range<usize> {
         self.starts[shard] as usize..self.starts[shard + 1] as usize
     }
@@ -200,6 +242,11 @@ impl Batch {
     /// The places for the answers of a shard; whoever fills them counts the fresh ones.
     pub(crate) fn answers(&self, range: Range<usize>) -> &[AtomicU8] {
         &self.fresh[range]
+    }
+
+    /// The places for what the states of a shard are in; none unless somebody asks for it.
+    pub(crate) fn lanes(&self, range: Range<usize>) -> &[AtomicU64] {
+        self.lanes.get(range).unwrap_or(&[])
     }
 
     /// How many of the states were said to be fresh.

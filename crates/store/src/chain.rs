@@ -6,7 +6,10 @@ use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
 use crate::packed::Density;
 use crate::row::Row;
+use crate::runs::Layers;
+use crate::stream::Unloaded;
 use crate::tiers::{Block, Entry, Tiers};
+use std::io::Read;
 
 /// A set of states, filled block by block. Its halves can be used apart: several workers may encode blocks at once, and
 /// enter different shards at once.
@@ -32,6 +35,14 @@ pub struct Buffers {
     keys: Keys,
 }
 
+#[cfg(test)]
+impl Buffers {
+    /// The keys of the last block.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+}
+
 impl Chain {
     /// A chain of one exact tier in 2^`shard_bits` shards, for states whose words use these bits.
     pub fn new(codec: Codec, used: &[u32], shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
@@ -43,6 +54,11 @@ impl Chain {
     /// The same with tables that are as full as they say.
     pub fn with_density(self, density: Density) -> Chain {
         Chain { coder: self.coder, tiers: self.tiers.with_density(density) }
+    }
+
+    /// The same with room on disk; see [`Tiers::above`].
+    pub fn above(self, layers: Layers) -> Chain {
+        Chain { tiers: self.tiers.above(layers), ..self }
     }
 
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
@@ -59,9 +75,20 @@ impl Chain {
         Ok(Chain { coder, tiers })
     }
 
+    /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
+    /// shards from then on. Says how many states there are, if that is known.
+    pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
+        self.coder.load(from, self.tiers.grant())?;
+        self.tiers.load(&self.coder, shard_bits, from)
+    }
+
     /// Bytes that a cached state takes in tables that do not depend on what is shared.
     pub fn bytes_per_cached(codec: Codec, used: &[u32], row: &Row, pins: bool) -> usize {
-        let form = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it").form(0);
+        let coder = Coder::new(codec, used, &Grant::unlimited()).expect("nobody limits it");
+        if row.has_levels() {
+            return Tiers::bytes_per_state_of_levels(&coder);
+        }
+        let form = coder.form(0);
         let caches = row.after_kept().filter(|_| codec == Codec::Packed && !pins);
         let caches = caches.as_ref().unwrap_or(row);
         match caches.alone().filter(|_| !pins) {
@@ -87,7 +114,7 @@ impl Chain {
     pub fn insert(&mut self, block: Block, buffers: &mut Buffers, fresh: &mut Vec<u32>) -> Result<(), Full> {
         let Buffers { entry, keys } = buffers;
         fresh.clear();
-        self.tiers.learn(&mut self.coder);
+        self.tiers.learn(&mut self.coder, None);
         self.reserve_keys(block.len())?;
         entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
         self.tiers.look_at(&self.coder);
@@ -244,6 +271,40 @@ mod tests {
             chain.insert(Block::of(&[number, number % 200], &[0, 1]), &mut buffers, &mut fresh).unwrap();
             assert!(fresh.is_empty(), "{number} is kept");
         }
+    }
+
+    /// Short digests on purpose: as many states are missed as the store says, and some are.
+    #[test]
+    fn as_many_states_are_missed_as_are_expected() {
+        for (codec, states) in [(16, 2_000), (16, 100_000), (20, 60_000), (24, 300_000), (24, 40_000)]
+            .map(|(bits, states)| (Codec::Digest(bits), states))
+            .into_iter()
+            .chain([(Codec::Bitstate(3), 300_000), (Codec::Adaptive, 300_000)])
+        {
+            let (mut missed, mut expected, mut any, mut probable) = (0.0, 0.0, 0.0, 0.0);
+            const RUNS: u32 = 6;
+            for run in 0..RUNS {
+                let grant = Budget::new(4 << 20).grant("store", if codec.fills_grant() { 1 << 19 } else { 4 << 20 });
+                let mut chain = Chain::new(codec, &[u32::MAX, u32::MAX], run % 3, &grant).unwrap();
+                let numbers: Vec<u32> = (0..states).flat_map(|number| [number / 9, (number % 9) << run]).collect();
+                let (mut fresh, mut found) = (Vec::new(), 0);
+                for states in numbers.chunks(1000) {
+                    chain
+                        .insert(Block::of(states, &[0, states.len() as u32 / 2]), &mut Buffers::default(), &mut fresh)
+                        .unwrap();
+                    found += fresh.len();
+                }
+                assert_eq!(chain.usage().states, found as u64);
+                let odds = chain.tiers.odds().unwrap();
+                missed += f64::from(states) - found as f64;
+                expected += odds.omissions();
+                any += if found < states as usize { 1.0 } else { 0.0 };
+                probable += odds.probability();
+            }
+            assert!(missed > 0.0 && (0.8..1.25).contains(&(missed / expected)), "{codec}: {missed} for {expected}");
+            assert!((any - probable).abs() < 1.0, "{codec}: missed some {any} times, expected {probable}");
+        }
+        assert!(Chain::new(Codec::Packed, &[7], 0, &Grant::unlimited()).unwrap().tiers.odds().is_none());
     }
 
     /// Inserts random walks and compares with a hash set.

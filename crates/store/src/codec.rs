@@ -1,13 +1,18 @@
-//! How states are represented in the store: a state in, its key out. All codecs are injective.
+//! How states are represented in the store: a state in, its key out. All codecs are injective but those of digests.
 //!
 //! Encoding goes through `&self`, so several workers can do it at once; what a codec needs to grow (the tables of
 //! the tree) grows in [`Coder::reserve`] and nowhere else. Whatever the codec, the leading bits of a key look random.
 
 use crate::budget::{Full, Grant};
 use crate::cache::{Hashed, KeyForm};
+use crate::digest::{self, Digest, Held};
 use crate::hash;
 use crate::packing::Packing;
+use crate::recent::Recent;
+use crate::stream::{Unloaded, put_number, take_number};
 use crate::tree::{self, Shape, Tree, root};
+use std::fmt;
+use std::io::{self, Read, Write};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
@@ -17,6 +22,53 @@ pub enum Codec {
     Packed,
     /// Tree compression.
     Tree,
+    /// A digest of so many bits.
+    Digest(u32),
+    /// So many bits of a Bloom filter.
+    Bitstate(u32),
+    /// As much of a digest as there is room for.
+    Adaptive,
+}
+
+impl Codec {
+    /// Do different states always have different keys?
+    pub fn is_injective(self) -> bool {
+        match self {
+            Codec::Plain | Codec::Packed | Codec::Tree => true,
+            Codec::Digest(_) | Codec::Bitstate(_) | Codec::Adaptive => false,
+        }
+    }
+
+    /// Is its table as large as its grant from the beginning?
+    pub fn fills_grant(self) -> bool {
+        matches!(self, Codec::Bitstate(_) | Codec::Adaptive)
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Codec::Plain => f.write_str("plain"),
+            Codec::Packed => f.write_str("packed"),
+            Codec::Tree => f.write_str("tree"),
+            Codec::Digest(bits) => write!(f, "digest:{bits}"),
+            Codec::Bitstate(bits) => write!(f, "bitstate:{bits}"),
+            Codec::Adaptive => f.write_str("adaptive"),
+        }
+    }
+}
+
+impl Codec {
+    /// Words of 32 bits that make up the key of a state whose words use these bits.
+    pub fn key_words(self, used: &[u32]) -> usize {
+        let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
+        match self {
+            Codec::Plain => used.len(),
+            Codec::Packed if bits > u64::BITS => 4,
+            Codec::Digest(bits) if bits > u64::BITS => 4,
+            Codec::Packed | Codec::Tree | Codec::Digest(_) | Codec::Bitstate(_) | Codec::Adaptive => 2,
+        }
+    }
 }
 
 /// A codec with its tables, for states of one width.
@@ -25,6 +77,7 @@ pub enum Coder {
     Plain { width: usize },
     Packed(Packing),
     Tree(Tree),
+    Digest(Digest),
 }
 
 /// The keys of a block of states, left-aligned; a buffer of each worker.
@@ -34,13 +87,19 @@ pub struct Keys {
     pub(crate) high: Vec<u64>,
     /// The bits behind them, where keys have more.
     pub(crate) low: Vec<u64>,
+    /// The states they belong to, by their places in the block.
+    pub(crate) positions: Vec<u32>,
     nodes: tree::Scratch,
 }
 
 impl Coder {
     /// A coder for states whose words use these bits.
     pub fn new(codec: Codec, used: &[u32], grant: &Grant) -> Result<Coder, Full> {
+        let digest = |bits: u32, held: Held| Coder::Digest(Digest::new(used.len(), bits, held));
         Ok(match codec {
+            Codec::Digest(bits) => digest(bits, Held::Whole),
+            Codec::Bitstate(bits) => digest(digest::MOST_BITS, Held::Bits(bits)),
+            Codec::Adaptive => digest(digest::MOST_BITS, Held::Adaptive),
             Codec::Plain => Coder::Plain { width: used.len() },
             Codec::Packed => {
                 Coder::Packed(Packing::new(used).expect("the plan packs only states that are narrow enough"))
@@ -49,19 +108,50 @@ impl Coder {
         })
     }
 
+    /// Writes what keys depend on, for states of one width.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, self.kind())?;
+        put_number(out, self.width() as u64)?;
+        match self {
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => Ok(()),
+            Coder::Tree(tree) => tree.save(out),
+        }
+    }
+
+    /// Reads what a coder of the same kind has written; its keys are those of the other from then on.
+    pub fn load(&mut self, from: &mut dyn Read, grant: &Grant) -> Result<(), Unloaded> {
+        if (take_number(from)?, take_number(from)?) != (self.kind(), self.width() as u64) {
+            return Err(Unloaded::damaged("states are of another kind"));
+        }
+        if let Coder::Tree(tree) = self {
+            *tree = Tree::load(tree.width(), from, grant)?;
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> u64 {
+        match self {
+            Coder::Plain { .. } => 0,
+            Coder::Packed(_) => 1,
+            Coder::Tree(_) => 2,
+            Coder::Digest(_) => 3,
+        }
+    }
+
     /// Words per state.
     pub fn width(&self) -> usize {
         match self {
             Coder::Plain { width } => *width,
             Coder::Packed(packing) => packing.width(),
             Coder::Tree(tree) => tree.width(),
+            Coder::Digest(digest) => digest.width(),
         }
     }
 
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) => Ok(()),
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => Ok(()),
             Coder::Tree(tree) => tree.reserve(count),
         }
     }
@@ -69,7 +159,7 @@ impl Coder {
     /// Can `count` more states be encoded without growing anything?
     pub fn has_room(&self, count: usize) -> bool {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) => true,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => true,
             Coder::Tree(tree) => tree.has_room(count),
         }
     }
@@ -79,12 +169,21 @@ impl Coder {
         matches!(self, Coder::Tree(_))
     }
 
+    /// For what a worker has met lately, in the form that suits these keys: those of a tree cost more than comparing states.
+    pub fn recent(&self) -> Recent {
+        match self {
+            Coder::Packed(_) | Coder::Digest(_) => Recent::of_keys(self.key_bits()),
+            Coder::Plain { .. } | Coder::Tree(_) => Recent::of_states(self.width()),
+        }
+    }
+
     /// Bits of the longest key so far; 0 if states are compared as they are.
     pub fn key_bits(&self) -> u32 {
         match self {
             Coder::Plain { .. } => 0,
             Coder::Packed(packing) => packing.key_bits(),
             Coder::Tree(tree) => root::key_bits(tree.bound()),
+            Coder::Digest(digest) => digest.bits(),
         }
     }
 
@@ -95,6 +194,7 @@ impl Coder {
             Coder::Packed(packing) => (packing.key_bits().div_ceil(8) as usize, Hashed::Leading),
             // Keys of roots get longer.
             Coder::Tree(_) => (size_of::<u64>(), Hashed::Leading),
+            Coder::Digest(digest) => (digest.bits().div_ceil(8) as usize, Hashed::Leading),
         };
         KeyForm { bytes, hashed, told_bits }
     }
@@ -103,10 +203,11 @@ impl Coder {
     /// for them.
     pub fn encode(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
         debug_assert_eq!(states.len() % self.width(), 0);
-        let Keys { high, low, nodes } = keys;
+        let Keys { high, low, nodes, .. } = keys;
         match self {
             Coder::Plain { width } => high.extend(states.chunks_exact(*width).map(hash::words)),
             Coder::Packed(packing) => packing.encode(states, high, low),
+            Coder::Digest(digest) => digest.encode(states, high, low),
             Coder::Tree(tree) => {
                 tree.encode(states, nodes)?;
                 high.extend(nodes.roots.iter().map(|&root| root::key(root)));
@@ -117,7 +218,7 @@ impl Coder {
 
     pub fn bytes(&self) -> usize {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) => 0,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => 0,
             Coder::Tree(tree) => tree.bytes(),
         }
     }
@@ -125,15 +226,61 @@ impl Coder {
     /// Shared parts of states.
     pub fn parts(&self) -> usize {
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) => 0,
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) => 0,
             Coder::Tree(tree) => tree.nodes(),
         }
     }
 }
 
 impl Keys {
+    /// All bits of each key.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = u128> {
+        let low = |index: usize| self.low.get(index).copied().unwrap_or(0);
+        self.high.iter().enumerate().map(move |(index, &high)| (high as u128) << 64 | low(index) as u128)
+    }
+
     pub fn clear(&mut self) {
         self.high.clear();
         self.low.clear();
     }
+
+    /// Says that the keys are those of all states of a block, and drops those at the positions `skip`, and of states that were met
+    /// `lately`.
+    pub fn keep(&mut self, skip: &[u32], lately: Option<&mut Recent>) {
+        let Keys { high, low, positions, .. } = self;
+        positions.clear();
+        positions.extend(0..high.len() as u32);
+        match lately {
+            Some(recent) if low.is_empty() => retain(high, low, positions, skip, |high, _| !recent.meet_key(high)),
+            Some(recent) => retain(high, low, positions, skip, |high, low| !recent.meet_long_key(high, low)),
+            None if skip.is_empty() => {}
+            None => retain(high, low, positions, skip, |_, _| true),
+        }
+    }
+}
+
+/// Keeps the keys that are `wanted`, but for those at the positions `skip`.
+#[inline(always)]
+fn retain(
+    high: &mut Vec<u64>,
+    low: &mut Vec<u64>,
+    positions: &mut Vec<u32>,
+    skip: &[u32],
+    mut wanted: impl FnMut(u64, u64) -> bool,
+) {
+    let mut skip = skip.iter().copied().peekable();
+    let mut kept = 0;
+    for at in 0..high.len() {
+        let key = (high[at], low.get(at).copied().unwrap_or(0));
+        // It is written in any case, so that nobody has to guess whether it is wanted.
+        (high[kept], positions[kept]) = (key.0, at as u32);
+        if let Some(low) = low.get_mut(kept) {
+            *low = key.1;
+        }
+        let skipped = skip.next_if_eq(&(at as u32)).is_some();
+        kept += (!skipped && wanted(key.0, key.1)) as usize;
+    }
+    high.truncate(kept);
+    low.truncate(kept);
+    positions.truncate(kept);
 }

@@ -1,41 +1,66 @@
 //! Temporary space on disk in slots of fixed size, within a budget of its own.
 //!
-//! The file has no name, so nothing is left behind however the process ends. Errors keep their cause:
-//! a full disk is a verdict, and the message says which action on which folder failed.
+//! Files have no name, so nothing is left behind however the process ends. Errors keep their cause:
+//! a full disk is a verdict, and the message says which action on which folder failed. Whoever puts something into a slot
+//! keeps its checksum, in memory: so what comes back is what was written last, or an error. Several folders, on several
+//! devices if they are well chosen, take slots in turn. Slots are put and read through `&self`, by several workers at once.
+
+#[cfg(any(test, feature = "faulty"))]
+pub mod faulty;
 
 use crate::budget::Grant;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Bytes in a slot.
+/// Bytes in a slot, where nobody says otherwise.
 pub const SLOT: usize = 64 << 10;
 
-/// What a spill file needs from the system; tests replace it by one that fails on purpose.
+/// What a file needs from the system; tests replace it by one that fails on purpose.
 pub trait Disk: Send + Sync {
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Returns when everything written will still be there after a crash.
+    fn sync(&self) -> io::Result<()>;
 }
 
 impl Disk for File {
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(bytes, offset)
     }
 
-    fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
     }
 }
 
-/// A slot that is in use; give it back to the spill it came from.
+/// A slot that is in use, and the checksum of what is in it; give it back to the spill it came from.
 #[derive(Debug)]
-pub struct Slot(u32);
+pub struct Slot {
+    place: u32,
+    checksum: u32,
+}
 
-/// Slots of [`SLOT`] bytes on disk.
+/// Slots on disk.
 pub struct Spill {
-    disk: Box<dyn Disk>,
+    disks: Vec<Box<dyn Disk>>,
+    slot_bytes: usize,
     grant: Grant,
+    places: Mutex<Places>,
+    /// Bytes written, bytes read, nanoseconds.
+    traffic: [AtomicU64; 3],
+}
+
+#[derive(Debug, Default)]
+struct Places {
     free: Vec<u32>,
     count: u32,
 }
@@ -46,6 +71,8 @@ pub enum SpillError {
     /// The disk budget is used up.
     Full,
     Io(io::Error),
+    /// What was read is not what was written.
+    Damaged,
 }
 
 /// Why a structure that may spill cannot go on.
@@ -56,94 +83,160 @@ pub enum Shortage {
 }
 
 impl Spill {
-    /// A nameless temporary file in `folder`.
-    pub fn in_folder(folder: &Path, grant: Grant) -> io::Result<Spill> {
-        let explain = |error: io::Error| {
-            io::Error::new(error.kind(), format!("cannot create a temporary file in {}: {error}", folder.display()))
+    /// A nameless temporary file in each of `folders`.
+    pub fn in_folders(folders: &[impl AsRef<Path>], slot_bytes: usize, grant: Grant) -> io::Result<Spill> {
+        let open = |folder: &Path| {
+            let file = tempfile::tempfile_in(folder).map_err(|error| {
+                let message = format!("cannot create a temporary file in {}: {error}", folder.display());
+                io::Error::new(error.kind(), message)
+            })?;
+            Ok(Box::new(file) as Box<dyn Disk>)
         };
-        Ok(Spill::on(Box::new(tempfile::tempfile_in(folder).map_err(explain)?), grant))
+        let disks = folders.iter().map(|folder| open(folder.as_ref())).collect::<io::Result<_>>()?;
+        Ok(Spill::over(disks, slot_bytes, grant))
     }
 
+    /// Slots of the usual size on one disk.
     pub fn on(disk: Box<dyn Disk>, grant: Grant) -> Spill {
-        Spill { disk, grant, free: Vec::new(), count: 0 }
+        Spill::over(vec![disk], SLOT, grant)
+    }
+
+    /// Slots of `slot_bytes` on `disks`, in turn.
+    pub fn over(disks: Vec<Box<dyn Disk>>, slot_bytes: usize, grant: Grant) -> Spill {
+        assert!(!disks.is_empty() && slot_bytes > 0);
+        Spill { disks, slot_bytes, grant, places: Mutex::default(), traffic: Default::default() }
+    }
+
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
     }
 
     /// Writes `bytes` (at most a slot) and returns where they are.
-    pub fn put(&mut self, bytes: &[u8]) -> Result<Slot, SpillError> {
-        assert!(bytes.len() <= SLOT);
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None if self.count < u32::MAX && self.grant.take(SLOT as u64) => {
-                self.count += 1;
-                self.count - 1
-            }
-            None => return Err(SpillError::Full),
-        };
-        match self.disk.write_at(bytes, slot as u64 * SLOT as u64) {
-            Ok(()) => Ok(Slot(slot)),
+    pub fn put(&self, bytes: &[u8]) -> Result<Slot, SpillError> {
+        assert!(bytes.len() <= self.slot_bytes);
+        let place = self.take_place().ok_or(SpillError::Full)?;
+        let (disk, offset) = self.address(place);
+        let start = Instant::now();
+        let written = disk.write_at(bytes, offset);
+        self.count(0, bytes.len(), start);
+        match written {
+            Ok(()) => Ok(Slot { place, checksum: crc32fast::hash(bytes) }),
             Err(error) => {
-                self.free.push(slot);
+                self.places().free.push(place);
                 Err(SpillError::Io(error))
             }
         }
     }
 
-    /// Reads the first `bytes.len()` bytes of a slot.
-    pub fn read(&mut self, slot: &Slot, bytes: &mut [u8]) -> Result<(), SpillError> {
-        assert!(bytes.len() <= SLOT);
-        self.disk.read_at(bytes, slot.0 as u64 * SLOT as u64).map_err(SpillError::Io)
+    /// Reads what was put into a slot: as many bytes as that were.
+    pub fn read(&self, slot: &Slot, bytes: &mut [u8]) -> Result<(), SpillError> {
+        assert!(bytes.len() <= self.slot_bytes);
+        let (disk, offset) = self.address(slot.place);
+        let start = Instant::now();
+        disk.read_at(bytes, offset).map_err(SpillError::Io)?;
+        self.count(1, bytes.len(), start);
+        if crc32fast::hash(bytes) == slot.checksum { Ok(()) } else { Err(SpillError::Damaged) }
     }
 
-    pub fn release(&mut self, slot: Slot) {
-        self.free.push(slot.0);
+    pub fn release(&self, slot: Slot) {
+        self.places().free.push(slot.place);
+    }
+
+    /// Bytes that were written, and read.
+    pub fn traffic(&self) -> [u64; 2] {
+        [0, 1].map(|way: usize| self.traffic[way].load(Ordering::Relaxed))
+    }
+
+    /// How long that took.
+    pub fn seconds(&self) -> f64 {
+        Duration::from_nanos(self.traffic[2].load(Ordering::Relaxed)).as_secs_f64()
+    }
+
+    fn count(&self, way: usize, bytes: usize, start: Instant) {
+        self.traffic[way].fetch_add(bytes as u64, Ordering::Relaxed);
+        self.traffic[2].fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// A place that is free, the lowest that never was in use otherwise.
+    fn take_place(&self) -> Option<u32> {
+        let mut places = self.places();
+        if let Some(place) = places.free.pop() {
+            return Some(place);
+        }
+        if places.count == u32::MAX || !self.grant.take(self.slot_bytes as u64) {
+            return None;
+        }
+        places.count += 1;
+        Some(places.count - 1)
+    }
+
+    fn address(&self, place: u32) -> (&dyn Disk, u64) {
+        let (disk, row) = (place as usize % self.disks.len(), place as usize / self.disks.len());
+        (&*self.disks[disk], row as u64 * self.slot_bytes as u64)
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        self.grant.give_back(self.count as u64 * SLOT as u64);
+        self.grant.give_back(self.places().count as u64 * self.slot_bytes as u64);
     }
 }
 
 impl std::fmt::Debug for Spill {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Spill({} slots, {} free)", self.count, self.free.len())
+        let Places { free, count } = &*self.places();
+        write!(out, "Spill({count} slots, {} free)", free.len())
     }
 }
 
 #[cfg(test)]
-pub mod faulty {
-    //! A disk in memory that fails after a number of writes or of reads.
+mod tests {
+    use super::faulty::Faulty;
     use super::*;
+    use crate::budget::Budget;
 
-    #[derive(Default)]
-    pub struct Faulty {
-        pub bytes: Vec<u8>,
-        pub writes_left: usize,
-        pub reads_left: usize,
+    fn content(number: usize) -> Vec<u8> {
+        (0..100).map(|at| (number * 7 + at) as u8).collect()
     }
 
-    impl Disk for Faulty {
-        fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-            if self.writes_left == 0 {
-                return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
-            }
-            self.writes_left -= 1;
-            let end = offset as usize + bytes.len();
-            if self.bytes.len() < end {
-                self.bytes.resize(end, 0);
-            }
-            self.bytes[offset as usize..end].copy_from_slice(bytes);
-            Ok(())
+    #[test]
+    fn several_disks_take_slots_in_turn_and_freed_ones_again() {
+        let budget = Budget::new(30 * 128);
+        let disks = [Faulty::sound(), Faulty::sound(), Faulty::sound()];
+        let sizes = disks.each_ref().map(Faulty::size);
+        let boxed = disks.into_iter().map(|disk| Box::new(disk) as Box<dyn Disk>).collect();
+        let spill = Spill::over(boxed, 128, budget.grant("spill", u64::MAX));
+        let mut slots: Vec<Slot> = (0..30).map(|number| spill.put(&content(number)).unwrap()).collect();
+        assert!(matches!(spill.put(&content(30)), Err(SpillError::Full)));
+        assert!(sizes.iter().all(|size| size.load(Ordering::Relaxed) == 9 * 128 + 100));
+        spill.release(slots.swap_remove(7));
+        slots.push(spill.put(&content(77)).unwrap());
+        let mut bytes = [0; 100];
+        for (slot, number) in slots.iter().zip((0..7).chain([29]).chain(8..29).chain([77])) {
+            spill.read(slot, &mut bytes).unwrap();
+            assert_eq!(bytes[..], content(number));
         }
+        assert_eq!(spill.traffic(), [31 * 100, 30 * 100]);
+        drop(spill);
+        assert_eq!(budget.used_bytes(), 0);
+    }
 
-        fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-            if self.reads_left == 0 {
-                return Err(io::Error::other("input/output error"));
-            }
-            self.reads_left -= 1;
-            bytes.copy_from_slice(&self.bytes[offset as usize..][..bytes.len()]);
-            Ok(())
+    #[test]
+    fn a_bit_that_changed_and_a_write_that_was_lost_are_noticed() {
+        for bit in [0, 333, 799] {
+            let spill = Spill::over(vec![Box::new(Faulty::flipping(bit))], 128, Grant::unlimited());
+            let slot = spill.put(&content(1)).unwrap();
+            assert!(matches!(spill.read(&slot, &mut [0; 100]), Err(SpillError::Damaged)));
         }
+        let spill = Spill::over(vec![Box::new(Faulty::losing_writes_after(1))], 128, Grant::unlimited());
+        let slot = spill.put(&content(1)).unwrap();
+        spill.read(&slot, &mut [0; 100]).unwrap();
+        spill.release(slot);
+        let slot = spill.put(&content(2)).unwrap();
+        assert!(matches!(spill.read(&slot, &mut [0; 100]), Err(SpillError::Damaged)));
     }
 }

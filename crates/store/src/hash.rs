@@ -10,6 +10,7 @@ fn fold(a: u64, b: u64) -> u64 {
 const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
 const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
 const LAST: u64 = 0x8A91_A6D4_0BF4_2040 | 1;
+const OTHER: u64 = 0xE703_7ED1_A0B4_28DB;
 
 /// Hash of a short vector of words: that of its bytes, the least significant of each word first.
 #[inline(always)]
@@ -44,6 +45,27 @@ pub fn bytes(key: &[u8]) -> u64 {
     let hash = chunks.iter().fold(SEED, step);
     let hash = if rest.is_empty() { hash } else { step(hash, &last) };
     fold(hash ^ SEED, LAST)
+}
+
+/// Two hashes of a vector of words that have nothing to do with each other: together a digest of 128 bits.
+#[inline(always)]
+pub fn digest(key: &[u32]) -> (u64, u64) {
+    let (mut first, mut second) = (SEED ^ key.len() as u64, LAST);
+    let mut take = |low: u64, high: u64| {
+        first = fold(first ^ low, ODD);
+        second = fold(second ^ high ^ first.rotate_left(23), OTHER);
+        first = first.wrapping_add(second);
+    };
+    let chunks = key.chunks_exact(4);
+    let rest = chunks.remainder();
+    for four in chunks {
+        take(four[0] as u64 | (four[1] as u64) << 32, four[2] as u64 | (four[3] as u64) << 32);
+    }
+    let word = |place: usize| rest.get(place).map_or(0, |&word| word as u64);
+    if !rest.is_empty() {
+        take(word(0) | word(1) << 32, word(2));
+    }
+    (fold(first ^ SEED, LAST), fold(second ^ ODD, SEED) ^ first.rotate_left(41).wrapping_mul(OTHER))
 }
 
 /// Maps a hash to `0..count`, monotonically: larger hashes never come before smaller ones, and a larger

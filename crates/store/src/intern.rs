@@ -9,6 +9,8 @@
 use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
+use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Slots beyond the last home; there is no wrapping around.
@@ -136,6 +138,20 @@ impl Intern {
         Err(Full)
     }
 
+    /// The number of `vector`, if it has one. Nobody may be writing.
+    pub fn find(&self, vector: &[u32], hash: u64) -> Option<u32> {
+        assert_eq!(vector.len(), self.stride);
+        let step = vector.len() + 1;
+        for slot in self.region.words()[self.home(hash) * step..].chunks_exact(step) {
+            match slot[0].load(Ordering::Acquire) {
+                0 => return None,
+                header if differs(&slot[1..], vector) == 0 => return Some(header - 1),
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// The slot where the search for a vector begins.
     #[inline(always)]
     fn home(&self, hash: u64) -> usize {
@@ -149,6 +165,56 @@ impl Intern {
             .map(|slot| (slot[0].load(Ordering::Acquire), &slot[1..]))
             .filter(|&(header, _)| header != 0)
             .map(|(header, vector)| (header - 1, vector))
+    }
+
+    /// Writes every vector with its number.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, self.len() as u64)?;
+        self.iter().try_for_each(|(number, vector)| {
+            let words = vector.iter().map(|word| word.load(Ordering::Relaxed));
+            put_words(out, std::iter::once(number).chain(words))
+        })
+    }
+
+    /// A table of vectors of `stride` words that was written, with the same numbers.
+    pub fn load(stride: usize, from: &mut dyn Read, grant: Grant) -> Result<Intern, Unloaded> {
+        let mut table = Intern::new(stride, grant)?;
+        let len = take_below(from, BUSY as usize - 2, "vectors in a table")?;
+        table.make_room(len)?;
+        let mut slot = vec![0; stride + 1];
+        for _ in 0..len {
+            take_words(from, &mut slot)?;
+            if slot[0] as usize >= len || !table.put_back(&slot) {
+                return Err(Unloaded::damaged("a table of vectors has one twice"));
+            }
+        }
+        *table.count.0.get_mut() = len as u32;
+        Ok(table)
+    }
+
+    /// Makes sure that `count` more vectors fit, if need be as tightly as they can.
+    pub fn make_room(&mut self, count: usize) -> Result<(), Full> {
+        self.reserve(count).or_else(|Full| {
+            self.grow(((self.len() + count) * 100).div_ceil(TIGHT_LOAD_PERCENT) + 1)?;
+            self.room = self.slots * TIGHT_LOAD_PERCENT / 100;
+            Ok(())
+        })
+    }
+
+    /// Puts a number and its vector into a free slot; false if the vector is there already.
+    fn put_back(&mut self, slot: &[u32]) -> bool {
+        let step = self.stride + 1;
+        let mut at = self.home(hash::words(&slot[1..])) * step;
+        let words = self.region.words_mut();
+        while at + step <= words.len() && words[at] != 0 && words[at + 1..at + step] != slot[1..] {
+            at += step;
+        }
+        let free = at + step <= words.len() && words[at] == 0;
+        if free {
+            words[at] = slot[0] + 1;
+            words[at + 1..at + step].copy_from_slice(&slot[1..]);
+        }
+        free
     }
 
     /// Fills a slot that this worker has claimed; there is a number left, for `room` leaves some to spare.
@@ -235,6 +301,7 @@ mod tests {
                 table.reserve(1).unwrap();
                 let next = twin.len() as u32;
                 let number = *twin.entry(vector.clone()).or_insert(next);
+                assert_eq!(table.find(&vector, hash::words(&vector)), (number != next).then_some(number));
                 assert_eq!(put(&table, &vector), Ok((number, number == next)));
             }
             assert_eq!(table.iter().count(), twin.len());

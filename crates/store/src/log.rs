@@ -8,6 +8,8 @@
 use crate::budget::Grant;
 use crate::disk::{SLOT, Slot, Spill, SpillError};
 use crate::entropy;
+use crate::stream::{Unloaded, put_number, take_below, take_number};
+use std::io::{self, Read, Write};
 
 /// An entry never takes more bytes than this.
 const LONGEST: usize = 1 + 10 + 5;
@@ -43,6 +45,16 @@ impl Piece {
         }
         self.last_parent = parent;
     }
+}
+
+/// How long a log was at some time.
+#[derive(Clone, Copy, Debug)]
+pub struct LogMark {
+    len: u64,
+    last_parent: u64,
+    chunks: usize,
+    /// Of the last chunk.
+    bytes: usize,
 }
 
 /// The list. State numbers count from zero; the first ones are the initial states.
@@ -147,13 +159,65 @@ impl StepLog {
         }
     }
 
+    /// How long it is now.
+    pub fn mark(&self) -> LogMark {
+        let bytes = self.chunks.last().map_or(0, |chunk| chunk.bytes);
+        LogMark { len: self.len, last_parent: self.last_parent, chunks: self.chunks.len(), bytes }
+    }
+
+    /// Writes what was there at `mark`.
+    pub fn save(&mut self, mark: LogMark, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, mark.len)?;
+        put_number(out, mark.last_parent)?;
+        put_number(out, mark.chunks as u64)?;
+        let mut loaded = Vec::new();
+        for (number, chunk) in self.chunks[..mark.chunks].iter().enumerate() {
+            let bytes = if number + 1 == mark.chunks { mark.bytes } else { chunk.bytes };
+            put_number(out, chunk.first_number)?;
+            put_number(out, chunk.parent_before)?;
+            put_number(out, bytes as u64)?;
+            match &chunk.content {
+                Content::Ram(buffer) => out.write_all(&buffer[..bytes])?,
+                Content::Packed(packed) => out.write_all(&entropy::unpack(packed, bytes))?,
+                Content::Disk(slot) => {
+                    loaded.resize(chunk.bytes, 0);
+                    self.spill.as_mut().expect("it wrote the chunk").read(slot, &mut loaded)?;
+                    out.write_all(&loaded[..bytes])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what was written into a log that is empty.
+    pub fn load(&mut self, from: &mut dyn Read) -> Result<(), Unloaded> {
+        let (len, last_parent) = (take_number(from)?, take_number(from)?);
+        for _ in 0..take_number(from)? {
+            self.open_chunk().map_err(|error| match error {
+                SpillError::Full if self.spill.is_none() => Unloaded::Memory,
+                error => Unloaded::Disk(error),
+            })?;
+            let chunk = self.chunks.last_mut().expect("just opened");
+            (chunk.first_number, chunk.parent_before) = (take_number(from)?, take_number(from)?);
+            chunk.bytes = take_below(from, SLOT, "bytes in a chunk of the log")?;
+            let Content::Ram(buffer) = &mut chunk.content else { unreachable!("the last chunk is in memory") };
+            from.read_exact(&mut buffer[..chunk.bytes])?;
+        }
+        let starts = self.chunks.iter().map(|chunk| chunk.first_number);
+        if !starts.clone().is_sorted() || starts.clone().next().is_some_and(|first| first > 0) {
+            return Err(Unloaded::damaged("the log is not in order"));
+        }
+        (self.len, self.last_parent) = (len, last_parent);
+        Ok(())
+    }
+
     fn open_chunk(&mut self) -> Result<(), SpillError> {
         let mut buffer = None;
         if let Some(chunk) = self.chunks.last_mut()
             && let Content::Ram(bytes) = &chunk.content
         {
             let elsewhere = match &mut self.spill {
-                Some(spill) => Some(Content::Disk(spill.put(bytes)?)),
+                Some(spill) => Some(Content::Disk(spill.put(&bytes[..chunk.bytes])?)),
                 None => Some(entropy::pack(&bytes[..chunk.bytes]))
                     .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
                     .map(Content::Packed),
@@ -272,12 +336,7 @@ mod tests {
     #[test]
     fn paths_come_back_from_memory_and_from_disk() {
         for spilling in [false, true] {
-            let disk = || {
-                Spill::on(
-                    Box::new(Faulty { writes_left: 9999, reads_left: 9999, ..Faulty::default() }),
-                    Grant::unlimited(),
-                )
-            };
+            let disk = || Spill::on(Box::new(Faulty::sound()), Grant::unlimited());
             let mut log = StepLog::new(Grant::unlimited(), spilling.then(disk));
             let mut twin: Vec<(u64, u32)> = vec![(0, 0), (0, 1), (0, 2)];
             let mut draw = Draw::new(0);

@@ -9,7 +9,7 @@
 mod geometry;
 mod part;
 
-use crate::arena::{Arena, Spot};
+use crate::arena::{Arena, Line, Spot};
 use crate::budget::Full;
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -19,6 +19,8 @@ const DIVIDED_BYTES: usize = 1 << 20;
 const PARTS_LOG: u32 = 5;
 /// By how much smaller tables grow: moving is dear, and so is memory.
 const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(256 << 10, 400), (DIVIDED_BYTES, 200)];
+/// By how much a part grows at least, where there is a choice.
+const LEAST_GROWTH_PERCENT: usize = 110;
 /// How full parts may be when there is no memory left.
 const TIGHT_LOAD_PERCENT: usize = 95;
 
@@ -64,6 +66,7 @@ pub struct Packed {
     density: Density,
     /// Which of the tables of a store it is.
     number: usize,
+    most_lines: usize,
     arena: Arena,
     /// So many keys fit, wherever they belong.
     certain: usize,
@@ -106,8 +109,8 @@ impl Packed {
         arena: &Arena,
     ) -> Result<Packed, Full> {
         let parts = vec![Part::new(key_bits, common_bits, 1, arena).ok_or(Full)?];
-        let (arena, homes) = (arena.clone(), Vec::new());
-        Ok(Packed { key_bits, common_bits, part_bits: 0, parts, density, number, arena, certain: 0, homes })
+        let (arena, homes, most_lines) = (arena.clone(), Vec::new(), usize::MAX);
+        Ok(Packed { key_bits, common_bits, part_bits: 0, parts, density, number, most_lines, arena, certain: 0, homes })
     }
 
     /// How full it is from here on.
@@ -124,8 +127,38 @@ impl Packed {
         self.len() == 0
     }
 
+    /// Bits of a key, and leading ones that are the same in all.
+    pub(crate) fn bits(&self) -> (u32, u32) {
+        (self.key_bits, self.common_bits)
+    }
+
+    /// Keys that wait outside while it is visited in order: those of one part at a time.
+    pub(crate) fn outside(&self) -> usize {
+        self.parts.iter().map(Part::outside).max().unwrap_or(0)
+    }
+
+    /// From now on it takes no more than about so many bytes.
+    pub(crate) fn limit(&mut self, bytes: usize) {
+        self.most_lines = bytes / size_of::<Line>();
+    }
+
     /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
     pub fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        self.reserve_with(count, key_bits, true)
+    }
+
+    /// The same, but a large table does not grow by little again and again, and is not filled to the last place, when memory
+    /// is almost used up: whoever asks can do something else.
+    pub(crate) fn reserve_well(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        let is_small = self.bytes() << self.common_bits <= DIVIDED_BYTES;
+        self.reserve_with(count, key_bits, is_small)
+    }
+
+    fn bytes(&self) -> usize {
+        self.parts.iter().map(Part::bytes).sum()
+    }
+
+    fn reserve_with(&mut self, count: usize, key_bits: u32, tightly: bool) -> Result<(), Full> {
         if key_bits > self.key_bits {
             self.lengthen(key_bits)?;
         }
@@ -139,9 +172,9 @@ impl Packed {
         let mut certain = usize::MAX;
         for part in 0..self.parts.len() {
             let wanted = self.parts[part].len + share;
-            if wanted > self.room(part) && !self.grow(part, wanted, self.key_bits) {
+            if wanted > self.room(part) && !self.grow(part, wanted, self.key_bits, tightly) {
                 let tight = self.parts[part].places() * TIGHT_LOAD_PERCENT / 100;
-                if wanted > tight {
+                if !tightly || wanted > tight {
                     return Err(Full);
                 }
             }
@@ -157,13 +190,20 @@ impl Packed {
     }
 
     /// Grows a part so that `wanted` keys of `key_bits` bits fit; false (and unchanged) if there is no room.
-    fn grow(&mut self, part: usize, wanted: usize, key_bits: u32) -> bool {
+    fn grow(&mut self, part: usize, wanted: usize, key_bits: u32, tightly: bool) -> bool {
         let before = self.parts[part].geometry;
         let least = self.lines_for(wanted, before.with(key_bits, before.lines()).slots()).max(before.lines());
-        let comfortable = if least > before.lines() { self.comfortable(part, least) } else { least };
+        let others = self.bytes() / size_of::<Line>() - before.lines();
+        let most = self.most_lines.saturating_sub(others);
+        let comfortable = if least > before.lines() { self.comfortable(part, least).min(most) } else { least };
+        let smallest = if tightly { least } else { least.max(before.lines() * LEAST_GROWTH_PERCENT / 100) };
+        if least > most {
+            return false;
+        }
         let part = &mut self.parts[part];
         by_length!(self, LONG => {
-            [comfortable, (least + comfortable) / 2, least].into_iter().any(|lines| part.grow::<LONG>(lines, key_bits))
+            let sizes = [comfortable, (least + comfortable) / 2, smallest];
+            sizes.into_iter().any(|lines| lines >= least && part.grow::<LONG>(lines, key_bits))
         })
     }
 
@@ -175,7 +215,7 @@ impl Packed {
     /// So many lines that a part of at least `least` need not grow again soon. Each has sizes of its own, so that they
     /// grow one after the other and not all at once.
     fn comfortable(&self, part: usize, least: usize) -> usize {
-        let all = self.parts.iter().map(Part::bytes).sum::<usize>() << self.common_bits;
+        let all = self.bytes() << self.common_bits;
         if let Some((_, percent)) = SMALL_GROWTH_PERCENT.iter().find(|(bytes, _)| all < *bytes) {
             return least.max(self.parts[part].geometry.lines() * percent / 100);
         }
@@ -218,7 +258,7 @@ impl Packed {
             if self.parts[part].geometry.holds(key_bits) {
                 continue;
             }
-            if !self.grow(part, self.parts[part].len, key_bits) {
+            if !self.grow(part, self.parts[part].len, key_bits, true) {
                 return Err(Full);
             }
         }
@@ -274,8 +314,11 @@ impl Packed {
         by_length!(self, LONG => self.parts[part].insert_key::<LONG>(key))
     }
 
-    /// Is the key there?
+    /// Is the key there? It may be longer than those that are.
     pub fn contains(&self, key: u128) -> bool {
+        if key.checked_shl(self.key_bits).is_some_and(|rest| rest != 0) {
+            return false;
+        }
         let part = self.part_of((key >> 64) as u64);
         by_length!(self, LONG => self.parts[part].contains::<LONG>(key))
     }
@@ -289,10 +332,15 @@ impl Packed {
     }
 
     /// Visits all keys in ascending order, without the bits they have in common.
-    pub fn stream(&self, mut visit: impl FnMut(u128)) {
+    pub fn stream(&self, visit: impl FnMut(u128)) {
+        self.stream_within(usize::MAX, visit);
+    }
+
+    /// The same with memory for about `most` keys.
+    pub fn stream_within(&self, most: usize, mut visit: impl FnMut(u128)) {
         for (number, part) in self.parts.iter().enumerate() {
             let first = self.first_of(number);
-            by_length!(self, LONG => part.stream::<LONG>(&mut |key| visit(first | key)));
+            by_length!(self, LONG => part.stream::<LONG>(most, &mut |key| visit(first | key)));
         }
     }
 

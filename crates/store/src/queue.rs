@@ -8,8 +8,10 @@
 mod differences;
 
 use crate::budget::Grant;
-use crate::disk::{SLOT, Shortage, Slot, Spill};
+use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
+use crate::stream::{Unloaded, put_number, put_words, take_number, take_words};
 use std::collections::VecDeque;
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
@@ -114,7 +116,7 @@ impl Queue {
         let wanted = (self.taken + count).div_ceil(self.per_chunk);
         self.ready = 0;
         while self.ready < wanted {
-            if let Err(shortage) = self.load(self.ready) {
+            if let Err(shortage) = self.bring(self.ready) {
                 // A part is enough; it is the rest that waits.
                 return if self.ready == 0 { Err(shortage) } else { Ok(self.ready * self.per_chunk - self.taken) };
             }
@@ -154,6 +156,47 @@ impl Queue {
         }
     }
 
+    /// Writes the `count` oldest states.
+    pub fn save(&mut self, count: usize, out: &mut dyn Write) -> io::Result<()> {
+        assert!(count <= self.len);
+        put_number(out, count as u64)?;
+        let (mut at, end) = (self.taken, self.taken + count);
+        while at < end {
+            let chunk = at / self.per_chunk;
+            let states = end.min((chunk + 1) * self.per_chunk) - at;
+            let range = at % self.per_chunk * self.width..(at % self.per_chunk + states) * self.width;
+            match &self.chunks[chunk] {
+                Chunk::Ram(words) => put_words(out, words[range].iter().map(|word| word.load(Ordering::Relaxed)))?,
+                Chunk::Packed(packed) => {
+                    let words: Vec<AtomicU32> = (0..self.per_chunk * self.width).map(|_| AtomicU32::new(0)).collect();
+                    differences::unpack(packed, self.width, &words);
+                    put_words(out, words[range].iter().map(|word| word.load(Ordering::Relaxed)))?;
+                }
+                Chunk::Disk(slot) => {
+                    let bytes = read_chunk(&mut self.spill, slot, self.per_chunk * self.width)?;
+                    put_words(out, words_of(&bytes).skip(range.start).take(range.len()))?;
+                }
+            }
+            at += states;
+        }
+        Ok(())
+    }
+
+    /// Adds states that were written.
+    pub fn load(&mut self, from: &mut dyn Read) -> Result<(), Unloaded> {
+        let (mut left, mut state) = (take_number(from)?, vec![0; self.width]);
+        while left > 0 {
+            let count = left.min(self.per_chunk as u64) as usize;
+            let first = self.extend(count)?;
+            for place in first..first + count {
+                take_words(from, &mut state)?;
+                self.write(place, &state);
+            }
+            left -= count as u64;
+        }
+        Ok(())
+    }
+
     fn words(&self, chunk: usize) -> &[AtomicU32] {
         match &self.chunks[chunk] {
             Chunk::Ram(words) => words,
@@ -168,30 +211,32 @@ impl Queue {
     }
 
     /// Makes sure that a chunk is in memory.
-    fn load(&mut self, chunk: usize) -> Result<(), Shortage> {
+    fn bring(&mut self, chunk: usize) -> Result<(), Shortage> {
         if matches!(self.chunks[chunk], Chunk::Ram(_)) {
             return Ok(());
         }
         let words = self.buffer(self.chunks.len() - 1)?;
-        let slot = match &self.chunks[chunk] {
+        let bytes = match &self.chunks[chunk] {
             Chunk::Packed(packed) => {
                 differences::unpack(packed, self.width, &words);
                 self.packed -= packed.len();
                 self.chunks[chunk] = Chunk::Ram(words);
                 return Ok(());
             }
-            Chunk::Disk(slot) => slot,
+            Chunk::Disk(slot) => read_chunk(&mut self.spill, slot, self.per_chunk * self.width),
             Chunk::Ram(_) => unreachable!("just seen"),
         };
-        let spill = self.spill.as_mut().expect("it wrote the chunk");
-        let mut bytes = vec![0; self.per_chunk * self.width * 4];
-        if let Err(error) = spill.read(slot, &mut bytes) {
-            self.spare.push(words);
-            return Err(Shortage::Disk(error));
-        }
-        let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")));
-        words.iter().zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        if let Chunk::Disk(slot) = std::mem::replace(&mut self.chunks[chunk], Chunk::Ram(words)) {
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.spare.push(words);
+                return Err(Shortage::Disk(error));
+            }
+        };
+        words.iter().zip(words_of(&bytes)).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        if let (Chunk::Disk(slot), Some(spill)) =
+            (std::mem::replace(&mut self.chunks[chunk], Chunk::Ram(words)), &mut self.spill)
+        {
             spill.release(slot);
         }
         Ok(())
@@ -253,6 +298,17 @@ impl Queue {
     }
 }
 
+/// The bytes of a chunk of so many words that waits on disk.
+fn read_chunk(spill: &mut Option<Spill>, slot: &Slot, words: usize) -> Result<Vec<u8>, SpillError> {
+    let mut bytes = vec![0; words * 4];
+    spill.as_mut().expect("it wrote the chunk").read(slot, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")))
+}
+
 impl Drop for Queue {
     fn drop(&mut self) {
         self.grant.give_back((self.whole * self.per_chunk * self.width * 4 + self.most_packed) as u64);
@@ -263,7 +319,6 @@ impl Drop for Queue {
 mod tests {
     use super::*;
     use crate::budget::Budget;
-    use crate::disk::SpillError;
     use crate::disk::faulty::Faulty;
 
     /// Adds states numbered from `next`.
@@ -297,8 +352,7 @@ mod tests {
     fn what_was_made_ready_stays_while_others_are_packed_or_spilled() {
         for (width, chunks, spilling) in [(20, 1_000, false), (3, 40, false), (10, 40, true)] {
             let budget = Budget::new(chunks * SLOT as u64);
-            let faulty = Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() };
-            let spill = spilling.then(|| Spill::on(Box::new(faulty), Grant::unlimited()));
+            let spill = spilling.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
             let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), spill);
             let (mut next_in, mut next_out, mut out) = (0, 0, Vec::new());
             (0..100).for_each(|_| add(&mut queue, &mut next_in, 1_000).unwrap());
@@ -320,8 +374,7 @@ mod tests {
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
         let budget = Budget::new(ram_chunks * SLOT as u64);
         let disk = Budget::new(disk_chunks * SLOT as u64);
-        let faulty = Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() };
-        let spill = || Spill::on(Box::new(faulty), disk.grant("spill", u64::MAX));
+        let spill = || Spill::on(Box::new(Faulty::sound()), disk.grant("spill", u64::MAX));
         let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), (disk_chunks > 0).then(spill));
         let (mut next_in, mut next_out) = (0u32, 0u32);
         // Add more than is taken, then drain.
@@ -363,7 +416,7 @@ mod tests {
     fn a_disk_that_fails_to_write_or_to_read_is_an_answer() {
         for (writes_left, reads_left) in [(1, usize::MAX), (usize::MAX, 1)] {
             let budget = Budget::new(4 * SLOT as u64);
-            let faulty = Faulty { writes_left, reads_left, ..Faulty::default() };
+            let faulty = Faulty::after(writes_left, reads_left);
             let mut queue =
                 Queue::new(4, budget.grant("queue", u64::MAX), Some(Spill::on(Box::new(faulty), Grant::unlimited())));
             let (mut next_in, mut next_out) = (0, 0);

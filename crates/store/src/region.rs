@@ -54,8 +54,12 @@ impl Region {
     /// One of so many regions that grow alike within one grant: address space for four times its part is enough.
     pub fn one_of(regions: usize, grant: Grant) -> Region {
         let cap = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).min(1 << 44);
-        let wanted = if regions == 1 { cap } else { (cap / regions).saturating_mul(4).min(cap) };
-        let mut wanted = wanted.min(reservable()).max(PAGE);
+        Region::sized(if regions == 1 { cap } else { (cap / regions).saturating_mul(4).min(cap) }, grant)
+    }
+
+    /// A region that can grow to so many bytes.
+    pub fn sized(bytes: usize, grant: Grant) -> Region {
+        let mut wanted = bytes.min(reservable()).max(PAGE);
         // A limit on address space (`ulimit -v`) may forbid the whole reservation: halve until it fits.
         loop {
             let map_len = wanted.next_multiple_of(HUGE) + HUGE;
@@ -80,6 +84,11 @@ impl Region {
     /// Bytes in use, which is what the grant was charged.
     pub fn bytes(&self) -> usize {
         self.used
+    }
+
+    /// What the grant has left.
+    pub fn left_bytes(&self) -> usize {
+        usize::try_from(self.grant.left_bytes()).unwrap_or(usize::MAX)
     }
 
     /// Grows to at least `bytes`; false (and unchanged) if the grant or the reservation has no room.
@@ -125,6 +134,11 @@ impl Region {
     pub fn words_mut(&mut self) -> &mut [u32] {
         // SAFETY: as in `words`, and `&mut self` excludes all others.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.used / 4) }
+    }
+
+    pub fn pairs(&self) -> &[u64] {
+        // SAFETY: as in `words`, and nobody writes pairs through `&self`.
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.used / 8) }
     }
 
     pub fn pairs_mut(&mut self) -> &mut [u64] {

@@ -2,10 +2,14 @@
 //!
 //! A state enters the first tier. What a tier gives up is offered to the next, and what the last gives up is forgotten. A
 //! row is written `full`, `cache:MFU:25%,LRU:75%` or `cover:LRU`, and is printed as it is written; whatever
-//! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers.
+//! is said about it elsewhere (does a search with it end, is its memory bounded, ...) is computed from the tiers. Rows that
+//! hold levels are written as [`levels`] says.
+
+mod levels;
 
 use crate::budget::{parse_bytes, write_bytes};
 use crate::cache::Rule;
+pub use levels::{LevelRule, STREAM_FORMS};
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,12 +34,20 @@ pub struct Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admit {
     All,
+    /// One of so many.
+    Every(u32),
+    /// One of so many, then one of twice as many, of three times as many, and so on.
+    Growing(u32),
+    /// What seems to have been expanded before: the backtracking set.
+    Backtracked,
 }
 
 /// What comes and goes as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     State,
+    /// All states of a level of a breadth-first search.
+    Level,
 }
 
 /// Who leaves a tier that is full.
@@ -46,6 +58,8 @@ pub enum Replace {
     Any(Rule),
     /// The rule decides among the leaves of the search tree that were expanded, so that the ancestors of what waits stay.
     Leaves(Rule),
+    /// The rule decides among levels.
+    Level(LevelRule),
 }
 
 /// How much a tier holds.
@@ -57,6 +71,9 @@ pub enum Room {
     Share(f64),
     States(u64),
     Bytes(u64),
+    Levels(u32),
+    /// So many levels, and behind it another tier of the same kind when it is full.
+    LevelsAgain(u32),
 }
 
 /// Where a tier keeps what it holds.
@@ -81,7 +98,7 @@ impl Tier {
 impl Replace {
     pub fn rule(self) -> Option<Rule> {
         match self {
-            Replace::Nobody => None,
+            Replace::Nobody | Replace::Level(_) => None,
             Replace::Any(rule) | Replace::Leaves(rule) => Some(rule),
         }
     }
@@ -141,7 +158,7 @@ impl Row {
 
     /// May a state be given up that is met again?
     pub fn forgets(&self) -> bool {
-        self.rules().next().is_some()
+        self.has_levels() || self.rules().next().is_some()
     }
 
     /// Are the ancestors of what waits held?
@@ -177,7 +194,7 @@ impl Row {
         self.tiers.iter().fold((0.0, 0), |(given, open), tier| match tier.room {
             Room::Share(share) => (given + share, open),
             Room::Rest => (given, open + 1),
-            Room::States(_) | Room::Bytes(_) => (given, open),
+            Room::States(_) | Room::Bytes(_) | Room::Levels(_) | Room::LevelsAgain(_) => (given, open),
         })
     }
 
@@ -193,7 +210,7 @@ impl Row {
             let share = match tier.room {
                 Room::Share(share) => share,
                 Room::Rest => rest,
-                Room::States(_) | Room::Bytes(_) => return Err(format!("`{self}` says how large it is already")),
+                _ => return Err(format!("`{self}` says how large it is already")),
             };
             let mut divide = |whole: u64| {
                 let is_over = index == last && (open > 0 || given > 99.999);
@@ -206,6 +223,7 @@ impl Row {
                 Room::Share(size) => Room::Share(size * share / 100.0),
                 Room::States(states) => Room::States(divide(states)),
                 Room::Bytes(bytes) => Room::Bytes(divide(bytes)),
+                Room::Levels(_) | Room::LevelsAgain(_) => return Err(format!("`{self}` has no room for levels")),
             };
             Ok(Tier { room, ..*tier })
         });
@@ -219,6 +237,8 @@ impl Row {
             Room::Share(share) => Some((states as f64 * share / 100.0) as u64),
             Room::States(states) => Some(states),
             Room::Bytes(bytes) => Some(bytes / bytes_per_state),
+            // They share what there is.
+            Room::Levels(_) | Room::LevelsAgain(_) => Some(0),
         };
         let taken = self.tiers.iter().filter_map(fixed).fold(0, u64::saturating_add);
         let rest = states.saturating_sub(taken) / self.shares().1.max(1) as u64;
@@ -273,6 +293,9 @@ impl FromStr for Row {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Row, String> {
+        if let Some(row) = Row::stream(text) {
+            return row;
+        }
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, rest) {
             ("full", None) => Ok(Row::full()),
@@ -285,7 +308,9 @@ impl FromStr for Row {
                 }
                 Ok(row)
             }
-            _ => Err(format!("`{text}` is none of `full`, `cache:RULES` and `cover:RULE`; {CHAIN_FORMS}")),
+            _ => Err(format!(
+                "`{text}` is none of `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`; {CHAIN_FORMS}"
+            )),
         }
     }
 }
@@ -297,19 +322,26 @@ impl fmt::Display for Room {
             Room::Share(share) => write!(f, "{share}%"),
             Room::States(states) => write!(f, "{states}"),
             Room::Bytes(bytes) => f.write_str(&write_bytes(*bytes)),
+            Room::Levels(levels) => write!(f, "{levels} levels"),
+            Room::LevelsAgain(levels) => write!(f, "{levels} levels and again"),
         }
     }
 }
 
 impl fmt::Display for Tier {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Tier { admit: Admit::All, unit: Unit::State, replace, room, medium: Medium::Ram } = self;
+        let Tier { admit, unit, replace, room, medium: Medium::Ram } = self;
+        let unit = match unit {
+            Unit::State => "state",
+            Unit::Level => "level",
+        };
         let leaves = match replace {
             Replace::Nobody => "nobody".to_string(),
             Replace::Any(rule) => rule.to_string(),
             Replace::Leaves(rule) => format!("leaves by {rule}"),
+            Replace::Level(rule) => rule.name().to_string(),
         };
-        write!(f, "(all, state, {leaves}, {room}, ram)")
+        write!(f, "({}, {unit}, {leaves}, {room}, ram)", levels::period_of(*admit))
     }
 }
 
@@ -317,6 +349,9 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if self.holds_all() {
             return f.write_str("full");
+        }
+        if self.has_levels() {
+            return self.write_stream(f);
         }
         f.write_str(if self.holds_ancestors() { "cover" } else { "cache" })?;
         for (index, Tier { replace, room, .. }) in self.tiers.iter().enumerate() {

@@ -7,7 +7,10 @@
 
 use crate::budget::Grant;
 use crate::region::Region;
+use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
 use crate::tree::Shape;
+use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering;
 
 /// A shape is learned from this many states, or fewer if they are wide; and again from the second number of them, for the
 /// first states of a search may have little of what comes later.
@@ -47,6 +50,7 @@ impl Sample {
     }
 
     /// Was nothing learned from it yet?
+    #[cfg(test)]
     pub fn is_first(&self) -> bool {
         self.enough == enough(self.width, 0)
     }
@@ -69,6 +73,28 @@ impl Sample {
     /// The states, end to end.
     pub fn states(&mut self) -> &[u32] {
         &self.region.words_mut()[..self.words]
+    }
+
+    /// How many states there are.
+    pub fn len(&self) -> usize {
+        self.words / self.width
+    }
+
+    /// Writes the first `states`.
+    pub fn save(&self, states: usize, out: &mut dyn Write) -> io::Result<()> {
+        put_number(out, states as u64)?;
+        put_words(out, self.region.words()[..states * self.width].iter().map(|word| word.load(Ordering::Relaxed)))
+    }
+
+    /// Adds the states of a sample that was written; false if not all were kept.
+    pub fn load(&mut self, from: &mut dyn Read) -> Result<bool, Unloaded> {
+        let states = take_below(from, MOST_SAMPLES * self.enough + 1, "states in a sample")?;
+        let (mut state, mut all_kept) = (vec![0; self.width], true);
+        for _ in 0..states {
+            take_words(from, &mut state)?;
+            all_kept &= self.add(&state);
+        }
+        Ok(all_kept)
     }
 
     /// The shape that suits them.

@@ -6,7 +6,9 @@
 
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
+use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
@@ -28,9 +30,22 @@ impl<'a> SharedCoder<'a> {
         SharedCoder { width: coder.width(), coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
     }
 
-    /// Computes the keys of a block, growing tables where necessary, and sorts them by shard.
-    pub fn encode(&self, block: Block, entry: &mut Entry, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
-        entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys)
+    /// Computes the keys of a block, growing tables where necessary, and sorts them by shard. States that a worker has met
+    /// `lately` are left out: they are held, or will be before the block is entered.
+    pub fn encode(
+        &self,
+        block: Block,
+        entry: &mut Entry,
+        needs: Needs,
+        keys: &mut Keys,
+        lately: Option<&mut Recent>,
+    ) -> Result<(), Full> {
+        entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys, lately)
+    }
+
+    /// For what a worker meets.
+    pub fn recent(&self) -> Recent {
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).recent()
     }
 
     /// A part at a time: room is made for all that might be new, and numbers of nodes stay in the processor's caches.
@@ -44,9 +59,27 @@ impl<'a> SharedCoder<'a> {
         })
     }
 
+    /// The keys of some states, which were encoded before.
+    pub fn keys_of(&self, states: &[u32], keys: &mut Keys, found: &mut Vec<u128>) -> Result<(), Full> {
+        keys.clear();
+        self.encode_states(states, keys)?;
+        found.extend(keys.whole());
+        Ok(())
+    }
+
     /// Tells `tiers` how long keys are by now; see [`Tiers::look_at`].
     pub fn show(&self, tiers: &Tiers) {
         tiers.look_at(&self.coder.read().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Writes what keys depend on; see [`Coder::save`].
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).save(out)
+    }
+
+    /// Shows the codec.
+    pub fn with<T>(&self, look: impl FnOnce(&Coder) -> T) -> T {
+        look(&self.coder.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Divides the shards of `tiers`; see [`Tiers::divide`].
@@ -55,9 +88,9 @@ impl<'a> SharedCoder<'a> {
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
-    pub fn learn_from(&self, tiers: &mut Tiers) {
+    pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
         if tiers.samples() {
-            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner));
+            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
         }
     }
 
@@ -97,8 +130,8 @@ mod tests {
     fn encode_all(shared: &SharedCoder, needs: Needs, worker: usize) -> Result<Vec<u64>, Full> {
         let (mut entry, mut scratch, mut all) = (Entry::default(), Keys::default(), Vec::new());
         for states in blocks(worker) {
-            shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch)?;
-            all.extend_from_slice(&scratch.high);
+            shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch, None)?;
+            all.extend_from_slice(entry.keys().0.high);
         }
         Ok(all)
     }

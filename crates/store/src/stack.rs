@@ -299,8 +299,7 @@ mod tests {
     /// Walks up and down with little memory, beside a stack with plenty.
     #[test]
     fn a_spilling_stack_is_a_stack() {
-        let (budget, disk) =
-            (Budget::new(320 << 10), Faulty { writes_left: usize::MAX, reads_left: usize::MAX, ..Faulty::default() });
+        let (budget, disk) = (Budget::new(320 << 10), Faulty::sound());
         let spill = Spill::on(Box::new(disk), Grant::unlimited());
         let mut stack = Stack::new(3, budget.grant("stack", u64::MAX)).spilling(Some(spill));
         let mut twin = Stack::new(3, Grant::unlimited());
@@ -330,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_answer() {
-        let spill = Spill::on(Box::new(Faulty { writes_left: 2, ..Faulty::default() }), Grant::unlimited());
+        let spill = Spill::on(Box::new(Faulty::after(2, 0)), Grant::unlimited());
         let budget = Budget::new(320 << 10);
         let mut stack = Stack::new(1, budget.grant("stack", u64::MAX)).spilling(Some(spill));
         let failure = (0..1_000_000).find_map(|_| stack.push(&[1, 2, 3], 0).err());

@@ -9,135 +9,42 @@
 
 mod cached;
 mod divided;
+mod entry;
+mod layered;
+mod levels;
+mod lossy;
+mod saved;
+
+pub use entry::{Block, Entry, Needs};
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
 use crate::codec::{Coder, Keys};
+use crate::filter::Filter;
 use crate::intern::Intern;
 use crate::packed::{Density, Packed, Run};
 use crate::row::Row;
+use crate::runs::Layers;
 use crate::sample::Sample;
+use crate::snapshots::Snapshots;
+use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
+use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// States that are encoded again at a time.
 const BLOCK: usize = 1024;
-/// So few keys are not worth sorting.
-const FEW: usize = 64;
 /// Fewer keys at a time do not hide how long memory takes.
 const SHORT_RUN: usize = 16;
 /// A cache has as many shards as there are times so many states, up to a limit. So what it forgets depends on its size
 /// and on nothing else.
 const CACHE_SHARD_STATES: usize = 4096;
 const MOST_CACHE_SHARD_BITS: u32 = 6;
-
-/// The successors of a block of states.
-#[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
-    /// The states that were expanded, end to end; none for initial states.
-    pub parents: &'a [u32],
-    /// For each of them its first successor; one more at the end.
-    pub firsts: &'a [u32],
-    /// All successors, end to end.
-    pub states: &'a [u32],
-    /// Positions in `states`, in order, that hold no successor.
-    pub skip: &'a [u32],
-    /// What kind of step led to each successor; empty unless the store wants to know.
-    pub kinds: &'a [u8],
-    /// Steps from an initial state to the successors.
-    pub depth: u32,
-}
-
-impl<'a> Block<'a> {
-    /// States without parents and notes; `firsts` is zero and their number.
-    pub fn of(states: &'a [u32], firsts: &'a [u32; 2]) -> Block<'a> {
-        Block { parents: &[], firsts, states, skip: &[], kinds: &[], depth: 0 }
-    }
-
-    /// How many successors there are.
-    pub fn len(&self) -> usize {
-        self.firsts.last().map_or(0, |&end| end as usize)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn state(&self, position: usize) -> &'a [u32] {
-        let width = self.states.len() / self.len();
-        &self.states[position * width..][..width]
-    }
-
-    fn parent(&self, index: usize) -> &'a [u32] {
-        let width = self.parents.len() / (self.firsts.len() - 1);
-        &self.parents[index * width..][..width]
-    }
-}
-
-/// What a store wants to know of the blocks that it is given, and into how many shards they are sorted.
-#[derive(Clone, Copy, Debug)]
-pub struct Needs {
-    /// What kind of step led to each successor.
-    pub kinds: bool,
-    /// The keys of the states that were expanded.
-    pub parents: bool,
-    /// Keys sorted by shard, however few: shards will be entered one by one.
-    pub sorted: bool,
-    pub shard_bits: u32,
-}
-
-/// The keys of a block, ready to be entered; afterwards it tells what was fresh.
-#[derive(Debug, Default)]
-pub struct Entry {
-    states: Batch,
-    parents: Batch,
-}
-
-impl Entry {
-    /// Computes the keys of a block, for which `coder` must have room.
-    pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
-        self.encode_with(|states, keys| coder.encode(states, keys), block, needs, keys)
-    }
-
-    /// The same, given how keys are computed and put behind others. They are sorted by shard, unless they are few and all
-    /// shards are entered at once.
-    pub(crate) fn encode_with(
-        &mut self,
-        encode: impl Fn(&[u32], &mut Keys) -> Result<(), Full>,
-        block: Block,
-        needs: Needs,
-        keys: &mut Keys,
-    ) -> Result<(), Full> {
-        if needs.parents {
-            keys.clear();
-            encode(block.parents, keys)?;
-            self.parents.sort(keys, &[], needs.shard_bits);
-        }
-        keys.clear();
-        encode(block.states, keys)?;
-        if needs.shard_bits == 0 || needs.parents || needs.sorted || keys.high.len() > FEW {
-            self.states.sort(keys, block.skip, needs.shard_bits);
-        } else {
-            self.states.take(keys, block.skip);
-        }
-        Ok(())
-    }
-
-    /// How many of the states are fresh.
-    pub fn fresh_count(&self) -> u32 {
-        self.states.fresh_count()
-    }
-
-    /// The positions of the fresh states, in order; once for each time that keys are computed.
-    pub fn fresh(&mut self, positions: &mut Vec<u32>) {
-        self.states.fresh(positions);
-    }
-}
 
 /// All shards.
 #[derive(Debug)]
@@ -152,6 +59,12 @@ pub struct Tiers {
     density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
+    /// Bits of a digest, if states are told apart by their digests only.
+    digest_bits: Option<u32>,
+    /// Where keys go when memory is full.
+    below: Option<Below>,
+    /// Which levels are held, where levels are.
+    snapshots: Option<Snapshots>,
     grant: Grant,
 }
 
@@ -174,10 +87,14 @@ enum Table {
     Packed(Packed),
     /// Every state that it was given, as it is.
     Vectors(Intern),
+    /// Whatever it needs to know most of them again; see [`crate::filter`].
+    Filter(Box<Filter>),
     /// As many as fit, by one rule.
     Ways(Box<Ways>),
     /// As many as fit, by a chain of rules; states can be pinned.
     Cache(Box<Cache>),
+    /// Those of some levels.
+    Levels(Box<LevelTable>),
 }
 
 impl Tiers {
@@ -189,10 +106,28 @@ impl Tiers {
             _ => None,
         };
         let key_bits = coder.key_bits();
+        let digest_bits = match coder {
+            Coder::Digest(digest) => Some(digest.bits()),
+            Coder::Plain { .. } | Coder::Packed(_) | Coder::Tree(_) => None,
+        };
         let density = Density::USUAL;
-        let shards = exact_shards(coder, shard_bits, density, &arena, grant)?;
-        let key_bits = AtomicU32::new(key_bits);
-        Ok(Tiers { shards, shard_bits, key_bits, arena, density, sample, grant: grant.clone() })
+        let shards = match lossy::shards(coder, shard_bits, &arena) {
+            Some(shards) => shards?,
+            None => exact_shards(coder, shard_bits, density, &arena, grant)?,
+        };
+        let (key_bits, grant) = (AtomicU32::new(key_bits), grant.clone());
+        Ok(Tiers {
+            shards,
+            shard_bits,
+            key_bits,
+            arena,
+            density,
+            sample,
+            digest_bits,
+            below: None,
+            snapshots: None,
+            grant,
+        })
     }
 
     /// The same with tables that are as full as they say, from here on.
@@ -209,6 +144,9 @@ impl Tiers {
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
     /// others come is a table of its own where keys are packed: it takes less than a cache does.
     pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
+        if row.has_levels() {
+            return Tiers::of_levels(coder, row, capacity, grant);
+        }
         match (coder, row.after_kept()) {
             (Coder::Packed(_), Some(rest)) if !pins => {
                 let kept = row.rooms(capacity)[0];
@@ -233,8 +171,19 @@ impl Tiers {
         };
         let shards = (0..1 << shard_bits).map(table).map(|table| table.map(Shard::new)).collect::<Result<_, Full>>()?;
         let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        let (key_bits, density) = (AtomicU32::new(0), Density::USUAL);
-        Ok(Tiers { shards, shard_bits, key_bits, arena, density, sample: None, grant })
+        let (digest_bits, key_bits) = (None, AtomicU32::new(0));
+        Ok(Tiers {
+            shards,
+            shard_bits,
+            key_bits,
+            arena,
+            density: Density::USUAL,
+            sample: None,
+            digest_bits,
+            below: None,
+            snapshots: None,
+            grant,
+        })
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -257,12 +206,16 @@ impl Tiers {
     /// What must be prepared for every block.
     pub fn needs(&self) -> Needs {
         let shard = lock(&self.shards[0]);
-        let (kinds, parents) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
-            Table::Packed(_) | Table::Vectors(_) => (false, false),
-            Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents()),
-            Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents()),
+        let (kinds, parents, fresh_only) = match shard.next.as_ref().map_or(&shard.last, |(_, next)| next) {
+            Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => (false, false, true),
+            // Caches count meetings.
+            Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents(), false),
+            Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents(), false),
+            // Whatever belongs to a level is marked.
+            Table::Levels(_) => (false, false, false),
         };
-        Needs { kinds, parents, sorted: false, shard_bits: self.shard_bits }
+        let lanes = self.snapshots.as_ref().is_some_and(Snapshots::backtracks);
+        Needs { kinds, parents, lanes, fresh_only, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.
@@ -284,11 +237,15 @@ impl Tiers {
 
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
+        if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
+            return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
+        whole.capacity += self.snapshots.as_ref().map_or(0, |snapshots| snapshots.capacity() as u64);
         Some(whole)
     }
 
@@ -350,28 +307,6 @@ impl Tiers {
         Ok(())
     }
 
-    /// Divides an exact store of one shard, so that several workers can enter it at once; false (and unchanged) if there is
-    /// no room for that, or if it is of another kind.
-    pub fn divide(&mut self, coder: &Coder, shard_bits: u32) -> bool {
-        let [shard] = &mut self.shards[..] else { return false };
-        let shard = own(shard);
-        if shard_bits == 0 || !shard.frozen.is_empty() || shard.next.is_some() {
-            return false;
-        }
-        let Ok(mut shards) = exact_shards(coder, shard_bits, self.density, &self.arena, &self.grant) else {
-            return false;
-        };
-        let divided = match &shard.last {
-            Table::Packed(packed) => divided::packed(packed, &mut shards, coder.key_bits()),
-            Table::Vectors(table) => divided::vectors(table, &mut shards),
-            Table::Ways(_) | Table::Cache(_) => Err(Full),
-        };
-        if divided.is_ok() {
-            (self.shards, self.shard_bits) = (shards, shard_bits);
-        }
-        divided.is_ok()
-    }
-
     /// Takes note of fresh states of a block, from which the coder may learn.
     pub fn sample(&mut self, block: Block, fresh: &[u32]) {
         if let Some(sample) = &mut self.sample {
@@ -397,8 +332,9 @@ impl Tiers {
     }
 
     /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
-    /// place. Every block that was encoded by then must have been entered.
-    pub fn learn(&mut self, coder: &mut Coder) {
+    /// place. Every block that was encoded by then must have been entered. Who knows states by their keys is `told` the new ones,
+    /// in the order in which states were found, some at a time.
+    pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
         let shape = sample.shape();
         if matches!(coder, Coder::Tree(tree) if *tree.shape() == shape) {
@@ -406,10 +342,17 @@ impl Tiers {
             return;
         }
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
-        if let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) {
-            (*coder, self.shards) = (learned, shards);
-            self.sample = sample.again();
+        let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) else { return };
+        (*coder, self.shards) = (learned, shards);
+        if let Some(told) = told {
+            let mut keys = Keys::default();
+            for states in sample.states().chunks(BLOCK * coder.width()) {
+                keys.clear();
+                coder.encode(states, &mut keys).expect("they were encoded before");
+                told(&keys);
+            }
         }
+        self.sample = sample.again();
     }
 
     /// Shards that hold `states` as another coder encodes them.
@@ -433,7 +376,8 @@ impl Tiers {
     pub fn held(&self) -> (usize, usize) {
         let shards = self.shards.iter().map(|shard| lock(shard).held());
         let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
-        (states, bytes + self.arena.bytes() + self.sample.as_ref().map_or(0, Sample::bytes))
+        let others = self.sample.as_ref().map_or(0, Sample::bytes) + self.below.as_ref().map_or(0, Below::bytes);
+        (states, bytes + self.arena.bytes() + others)
     }
 }
 
@@ -448,7 +392,7 @@ fn exact_shards(
     let table = |number| {
         Ok(match coder {
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
-            Coder::Packed(_) | Coder::Tree(_) => {
+            Coder::Packed(_) | Coder::Tree(_) | Coder::Digest(_) => {
                 Table::Packed(Packed::one_of(key_bits, shard_bits, number, density, arena)?)
             }
         })
@@ -504,7 +448,7 @@ impl Shard {
     /// How many states are held, in how many bytes beside those of the arena.
     fn held(&self) -> (usize, usize) {
         let bytes = match &self.last {
-            Table::Packed(_) => 0,
+            Table::Packed(_) | Table::Filter(_) | Table::Levels(_) => 0,
             Table::Vectors(table) => table.bytes(),
             Table::Ways(ways) => ways.bytes(),
             Table::Cache(cache) => cache.bytes(),
@@ -521,9 +465,10 @@ impl Shard {
     fn health(&self) -> Option<(Health, &Distinct)> {
         let table = self.next.as_ref().map_or(&self.last, |(_, next)| next);
         let (mut health, sketch) = match table {
-            Table::Packed(_) | Table::Vectors(_) => return None,
+            Table::Packed(_) | Table::Vectors(_) | Table::Filter(_) => return None,
             Table::Ways(ways) => (ways.health(), ways.distinct()),
             Table::Cache(cache) => (cache.health(), cache.distinct()),
+            Table::Levels(levels) => (levels.health(), &levels.distinct),
         };
         let kept = self.kept() as u64;
         health.held += kept;
@@ -537,8 +482,10 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.len(),
             Table::Vectors(table) => table.len(),
+            Table::Filter(filter) => filter.len(),
             Table::Ways(ways) => ways.len(),
             Table::Cache(cache) => cache.len(),
+            Table::Levels(levels) => levels.masks.live(),
         }
     }
 
@@ -547,17 +494,20 @@ impl Table {
         match self {
             Table::Packed(packed) => packed.prefetch(keys),
             Table::Vectors(table) => keys.high.iter().for_each(|&hash| table.prefetch(hash)),
+            Table::Filter(filter) => filter.prefetch(keys),
             Table::Ways(ways) => keys.high.iter().for_each(|&hash| ways.prefetch(hash)),
             Table::Cache(cache) => keys.high.iter().for_each(|&hash| cache.prefetch(hash)),
+            Table::Levels(levels) => levels.prefetch(keys),
         }
     }
 
-    /// Makes sure that `count` more states fit; caches make room by forgetting.
+    /// Makes sure that `count` more states fit; caches make room by forgetting, and filters are never full.
     fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
         match self {
             Table::Packed(packed) => packed.reserve(count, key_bits),
             Table::Vectors(table) => table.reserve(count),
-            Table::Ways(_) | Table::Cache(_) => Ok(()),
+            Table::Filter(_) | Table::Ways(_) | Table::Cache(_) => Ok(()),
+            Table::Levels(levels) => levels.reserve(count, key_bits),
         }
     }
 
@@ -574,8 +524,10 @@ impl Table {
         let entered = match self {
             Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
+            Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents),
             Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents),
+            Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range.clone())),
         };
         // Where some found no room, those before them are held all the same.
         let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));

@@ -10,7 +10,9 @@
 use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::intern::Intern;
+use crate::stream::Unloaded;
 use shape::{Source, WIDEST};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub mod root;
@@ -49,13 +51,28 @@ pub struct Scratch {
 
 impl Tree {
     pub fn new(shape: Shape, grant: &Grant) -> Result<Tree, Full> {
-        static TREES: AtomicU64 = AtomicU64::new(1);
-        let table = |source: &Source| match *source {
-            Source::Words { count, .. } => Intern::new(count, grant.clone()),
-            Source::Nodes { .. } => Intern::new(2, grant.clone()),
-        };
+        let table = |source: &Source| Intern::new(source.words(), grant.clone());
         let tables = shape.sources.iter().map(table).collect::<Result<_, Full>>()?;
-        Ok(Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables })
+        Ok(Tree::of(shape, tables))
+    }
+
+    fn of(shape: Shape, tables: Vec<Intern>) -> Tree {
+        static TREES: AtomicU64 = AtomicU64::new(1);
+        Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables }
+    }
+
+    /// Writes the shape and all nodes with their numbers.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.shape.save(out)?;
+        self.tables.iter().try_for_each(|table| table.save(out))
+    }
+
+    /// A tree over states of this width that was written.
+    pub fn load(width: usize, from: &mut dyn Read, grant: &Grant) -> Result<Tree, Unloaded> {
+        let shape = Shape::load(width, from)?;
+        let table = |source: &Source| Intern::load(source.words(), from, grant.clone());
+        let tables = shape.sources.iter().map(table).collect::<Result<_, Unloaded>>()?;
+        Ok(Tree::of(shape, tables))
     }
 
     /// Words per state.

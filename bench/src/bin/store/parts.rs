@@ -103,10 +103,11 @@ fn sort(stream: &Stream) -> Option<Measure> {
     for block in &stream.blocks {
         let mut keys = Keys::default();
         coder.encode(&block.states, &mut keys).expect("nothing grows");
-        all.push(keys);
+        keys.keep(&[], None);
+        all.push((keys, block.block().len()));
     }
     let mut batch = Batch::default();
-    let time = measured(&mut || all.iter().for_each(|keys| batch.sort(keys, &[], SHARD_BITS)));
+    let time = measured(&mut || all.iter_mut().for_each(|(keys, len)| batch.sort(keys, *len, SHARD_BITS)));
     Some(Measure { time, states: stream.counts().0, held: None })
 }
 

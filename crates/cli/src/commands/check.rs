@@ -1,10 +1,12 @@
 //! `plimsoll check`: load, plan, search, replay, report.
 
+use crate::checkpoint::Checkpoint;
 use crate::cover::{Coverage, cover};
 use crate::dispatch::{Searched, search, search_with};
 use crate::executor::Executor;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit};
 use crate::health::Health;
+use crate::hunt::Hunt;
 use crate::loading::Loading;
 use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, ExecutorName, Order, SwitchName, SymmetryName};
@@ -26,15 +28,16 @@ use plimsoll_lang::promela::Promela;
 use plimsoll_model::Model;
 use plimsoll_model::symmetry::Precision;
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
-use plimsoll_store::Budget;
+use plimsoll_store::{Budget, Codec};
+use std::cell::RefCell;
 use std::io;
 use std::time::Instant;
 
 /// What a search may be given that needs more, whatever else runs just now.
 const MOST_OF_THE_MEMORY: Size = Size::Percent(75.0);
 
-/// Runs the command.
-pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
+/// Runs the command, from the beginning or from a checkpoint.
+pub fn run(options: &CheckOptions, resumed: Option<Checkpoint>, out: &mut Output) -> Result<u8, Failure> {
     let files = [&options.trace, &options.draw.msc];
     files.into_iter().flatten().try_for_each(|path| try_out(path))?;
     let [trace, chart] = files.map(|path| path.as_deref().is_some_and(is_standard));
@@ -45,7 +48,12 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
         out.make_way();
     }
     refuse_contradictions(options)?;
-    let Checked { report, promela } = check(options)?;
+    let checkpoint = match resumed {
+        Some(checkpoint) => Some(checkpoint),
+        None => Checkpoint::begin(options)?,
+    };
+    let checkpoint = checkpoint.map(RefCell::new);
+    let Checked { report, promela } = check(options, checkpoint.as_ref())?;
     if options.output.json {
         let _ = report::write_json(&report, out);
     } else {
@@ -65,6 +73,9 @@ pub fn run(options: &CheckOptions, out: &mut Output) -> Result<u8, Failure> {
     }
     if let (Some(path), Some(trace)) = (&options.draw.msc, &report.trace) {
         chart::write(path, trace, out)?;
+    }
+    if let Some(checkpoint) = checkpoint.filter(|_| report.checkpoint.is_none()) {
+        checkpoint.into_inner().remove();
     }
     Ok(report.exit_code)
 }
@@ -87,8 +98,12 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
     let forgets = !plan.strategy_parts.row.holds_all();
     let unused = [
         (
-            options.search.workers.is_some_and(|workers| workers > 1) && plan.search != Order::Bfs,
-            "--workers is for breadth-first searches: one worker searched",
+            options.search.workers.is_some_and(|workers| workers > 1) && plan.workers == 1 && plan.search != Order::Bfs,
+            "--workers is for breadth-first searches and random walks: one worker searched",
+        ),
+        (
+            options.search.seed.is_some() && !plan.strategy_parts.hunt.is_some_and(Hunt::is_shared),
+            "--seed does nothing where nothing is drawn",
         ),
         (options.budget.spill_dir.is_some() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
@@ -103,6 +118,13 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
     unused.into_iter().filter(|(given, _)| *given).map(|(_, note)| note.into())
 }
 
+/// A digest that is no shorter than what it is made of loses for nothing.
+fn exact_instead(plan: &Plan, model: &dyn Model) -> Option<String> {
+    let Codec::Digest(bits) = plan.codec else { return None };
+    let used: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+    (used <= bits).then(|| format!("states use {used} bits: --store packed takes no more memory and is exact"))
+}
+
 /// A report, and the front end of a Promela model, which knows the numbers that SPIN gives statements.
 struct Checked {
     report: Report,
@@ -110,7 +132,7 @@ struct Checked {
 }
 
 /// Checks a model and says everything about it.
-fn check(options: &CheckOptions) -> Result<Checked, Failure> {
+fn check(options: &CheckOptions, checkpoint: Option<&RefCell<Checkpoint>>) -> Result<Checked, Failure> {
     let start = Instant::now();
     let loading = Loading::begin(options, start);
     let styled = options.output.color.wanted(&io::stderr());
@@ -120,6 +142,12 @@ fn check(options: &CheckOptions) -> Result<Checked, Failure> {
     let subject = subject.and_then(|subject| room::walk(subject, &options.look_for));
     progress::end_stage(talks);
     let mut subject = subject?;
+    let requests = checkpoint.map(|checkpoint| checkpoint.borrow().requests().to_vec());
+    for request in requests.into_iter().flatten() {
+        let larger = subject.promela.take().map(|promela| subject::larger(&promela, &request, &options.look_for));
+        let lost = || Failure::usage("the model has no room for what its checkpoint says it needs: check it anew");
+        subject = Subject { warnings: subject.warnings, ..larger.transpose()?.flatten().ok_or_else(lost)? };
+    }
     if !options.output.quiet {
         subject.warnings.iter().for_each(|warning| say(warning));
     }
@@ -127,7 +155,7 @@ fn check(options: &CheckOptions) -> Result<Checked, Failure> {
     let mut notes = Vec::new();
     loop {
         let promela = subject.promela.take();
-        let run = Run { options, start, promela: promela.as_deref() };
+        let run = Run { options, start, promela: promela.as_deref(), checkpoint };
         match run.attempt(subject, ask, &mut notes)? {
             Attempt::Done(report) => return Ok(Checked { report: *report, promela }),
             Attempt::Refine(larger) => subject = *larger,
@@ -141,6 +169,7 @@ struct Run<'a> {
     options: &'a CheckOptions,
     start: Instant,
     promela: Option<&'a Promela>,
+    checkpoint: Option<&'a RefCell<Checkpoint>>,
 }
 
 enum Attempt {
@@ -164,6 +193,8 @@ impl Run<'_> {
         progress::end_stage(!options.output.quiet);
         loading::end();
         let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
+        notes.extend(exact_instead(&plan, executor.model()));
+        self.checkpoint.map_or(Ok(()), |checkpoint| checkpoint.borrow_mut().attach(&executor, &plan))?;
         let (loaded, loaded_cpu) = (start.elapsed(), machine::processor_seconds());
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
@@ -236,7 +267,21 @@ impl Run<'_> {
         }
         let parts =
             Parts { judgement, stats, complete, times, ledger, executor, model, plan, trace, others, unreached, notes };
-        Ok(Attempt::Done(Box::new(Report::new(parts))))
+        let mut report = Report::new(parts);
+        self.report_checkpoint(&mut report);
+        Ok(Attempt::Done(Box::new(report)))
+    }
+
+    /// Says what stays of the checkpoint: nothing if there is a verdict, and all of it that was asked for.
+    fn report_checkpoint(&self, report: &mut Report) {
+        let Some(checkpoint) = self.checkpoint else { return };
+        let decided = ![exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&report.exit_code);
+        let over = decided && (report.complete || !self.options.look_for.keep_going);
+        let (facts, notes) = checkpoint.borrow().facts(!over || self.options.checkpoint.keep_checkpoint);
+        report.notes.extend(notes);
+        report.checkpoint = facts;
+        let before = checkpoint.borrow().resumed_states().unwrap_or(0);
+        report.states_per_second *= 1.0 - before as f64 / report.states.max(1) as f64;
     }
 
     fn cover(&self, system: &System, covers: &[Property], symmetry: Option<&Symmetry>) -> Result<Coverage, Failure> {
@@ -247,7 +292,7 @@ impl Run<'_> {
             let plan = Plan::resolve(&wishes(self.options), &Facts::now(executor.model()))?;
             let mut health = Health::new(&plan.strategy_parts);
             let searched = self.search_by(&plan, properties_only, &mut health, |budget, control| {
-                search_with(&executor, &plan, budget, control)
+                search_with(&executor, &plan, budget, control, None)
             });
             Ok(searched.outcome.verdict)
         })
@@ -286,6 +331,10 @@ impl Run<'_> {
                     last = violation;
                 }
                 Verdict::Holds => break,
+                Verdict::HoldsUnless(_) => {
+                    notes.push("the last search may have missed states, so more may be wrong than is shown".into());
+                    break;
+                }
                 Verdict::HoldsToDepth(_) | Verdict::Unknown(_) => {
                     notes.push("the last search did not end, so more may be wrong than is shown".into());
                     break;
@@ -310,21 +359,27 @@ impl Run<'_> {
             let model = model.unwrap_or_else(|| executor.model());
             Some((Watched::new(model, executor, promela)?, promela))
         });
-        let searched = match (&watched, model) {
-            (Some((watched, _)), _) => {
-                self.search_by(plan, ask, health, |budget, control| search(watched, plan, budget, control))
+        let mut checkpoint = self.checkpoint.map(RefCell::borrow_mut);
+        let kept = checkpoint.as_deref_mut();
+        let searched = self.search_by(plan, ask, health, |budget, control| match (&watched, model) {
+            (Some((watched, _)), _) => search(watched, plan, budget, control, kept),
+            (None, Some(model)) => search(model, plan, budget, control, kept),
+            (None, None) => search_with(executor, plan, budget, control, kept),
+        });
+        if let Some(refusal) = checkpoint.as_ref().and_then(|checkpoint| checkpoint.refusal()) {
+            return Err(refusal);
+        }
+        let request = watched.as_ref().and_then(|(watched, _)| watched.request().map(String::from));
+        let request = request.or_else(|| self.request(&searched.outcome.verdict, executor));
+        let larger = match (self.promela, request) {
+            (Some(promela), Some(request)) => {
+                let larger = subject::larger(promela, &request, &self.options.look_for)?;
+                if let (Some(_), Some(checkpoint)) = (&larger, &mut checkpoint) {
+                    checkpoint.begin_again(&request);
+                }
+                larger
             }
-            (None, Some(model)) => {
-                self.search_by(plan, ask, health, |budget, control| search(model, plan, budget, control))
-            }
-            (None, None) => {
-                self.search_by(plan, ask, health, |budget, control| search_with(executor, plan, budget, control))
-            }
-        };
-        let request = watched.as_ref().and_then(|(watched, promela)| Some((watched.request()?, *promela)));
-        let larger = match request {
-            Some((request, promela)) => subject::larger(promela, request, &self.options.look_for)?,
-            None => self.refined(&searched.outcome.verdict, executor)?,
+            _ => None,
         };
         Ok(larger.map_or(Ok(searched), Err))
     }
@@ -340,7 +395,8 @@ impl Run<'_> {
         let deadline = options.budget.time.and_then(|time| self.start.checked_add(time));
         let limits = Limits {
             deadline,
-            states: options.budget.max_states,
+            // A limit that somebody chose is enough for a search that need not end.
+            states: options.budget.max_states.or(plan.most_visits.filter(|_| deadline.is_none())),
             depth: options.budget.max_depth,
             redundancy_percent: plan.redundancy_percent,
         };
@@ -363,13 +419,13 @@ impl Run<'_> {
         searched
     }
 
-    /// If the search ended because a process had no place to live, the model with room for it.
-    fn refined(&self, verdict: &Verdict, executor: &Executor) -> Result<Option<Subject>, Failure> {
-        match (self.promela, verdict) {
-            (Some(promela), Verdict::Violated(violation)) if violation.what == What::Fault => {
-                subject::refined(promela, executor, &violation.trace.positions, &self.options.look_for)
+    /// What went wrong, if a step of a Promela model did: perhaps a process had no place to live.
+    fn request(&self, verdict: &Verdict, executor: &Executor) -> Option<String> {
+        match verdict {
+            Verdict::Violated(violation) if violation.what == What::Fault && self.promela.is_some() => {
+                executor.problem_at_end(&violation.trace.positions)
             }
-            _ => Ok(None),
+            _ => None,
         }
     }
 }
@@ -423,6 +479,8 @@ fn wishes(options: &CheckOptions) -> Wishes {
         cache: options.search.cache.clone(),
         cache_size: options.search.cache_size,
         redundancy_percent: options.search.redundancy_limit,
+        checkpoint: options.checkpoint.checkpoint.is_some(),
+        seed: options.search.seed.unwrap_or(0),
         // What is expanded and then not entered, because the search ends, must not count as taken.
         workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
     }

@@ -16,6 +16,7 @@ use crate::{interrupt, loading, machine};
 use plimsoll_model::{Model, Step, Successors};
 use plimsoll_store::intern::Intern;
 use plimsoll_store::{Budget, Full, Queue, hash};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -44,7 +45,7 @@ pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
         }
         let place = match graph.complete {
             true => {
-                file.finish(graph.states, out)?;
+                file.finish(0, graph.states, out)?;
                 Some(options.output.clone())
             }
             false if options.partial => Some(file.leave_partial()?),
@@ -126,7 +127,7 @@ fn explore(
     table.intern(start, hash::words(start)).map_err(full)?;
     push(&mut queue, start)?;
     written.states = 1;
-    let mut expanded = 0;
+    let (mut expanded, mut edges, mut labels, mut numbers) = (0, Vec::new(), Vec::new(), HashMap::new());
     while !queue.is_empty() {
         let ready = queue.ready(64).map_err(|_| Stop::Budget)?;
         queue.read(0, ready, &mut parents);
@@ -152,9 +153,15 @@ fn explore(
                     push(&mut queue, target)?;
                     written.states += 1;
                 }
-                file.edge(expanded, &view.label(step), number.into()).map_err(Stop::File)?;
-                written.edges += 1;
+                let label = *numbers.entry(step.instance()).or_insert_with(|| {
+                    labels.push(view.label(step));
+                    labels.len() as u32 - 1
+                });
+                edges.push((label, number.into()));
             }
+            file.edges(expanded, &edges, &labels).map_err(Stop::File)?;
+            written.edges += edges.len() as u64;
+            edges.clear();
             expanded += 1;
         }
     }

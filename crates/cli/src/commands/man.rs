@@ -20,9 +20,16 @@ pub fn run(folder: Option<&Path>, out: &mut Output) -> Result<u8, Failure> {
         out.print(&String::from_utf8_lossy(&page(program)?));
         return Ok(0);
     };
-    let commands: Vec<clap::Command> =
-        program.get_subcommands().filter(|known| known.get_name() != "help").cloned().collect();
-    let named = commands.into_iter().map(|command| (format!("plimsoll-{}.1", command.get_name()), command));
+    let below = |name: &str, command: &clap::Command| -> Vec<(String, clap::Command)> {
+        let known = command.get_subcommands().filter(|known| known.get_name() != "help");
+        known.map(|known| (format!("{name}-{}", known.get_name()), known.clone())).collect()
+    };
+    let commands = below("plimsoll", &program).into_iter();
+    let commands = commands.flat_map(|(name, command)| {
+        let own = below(&name, &command);
+        std::iter::once((name, command)).chain(own)
+    });
+    let named = commands.map(|(name, command)| (format!("{name}.1"), command));
     for (name, command) in std::iter::once(("plimsoll.1".to_string(), program.clone())).chain(named) {
         let path = folder.join(name);
         std::fs::write(&path, page(command)?).map_err(|error| unwritable(&path, &error))?;

@@ -42,6 +42,7 @@ pub enum SymmetryName {
 pub enum LanguageName {
     Dve,
     Aut,
+    Lts,
     Promela,
     Murphi,
     /// The textual intermediate representation
@@ -63,21 +64,6 @@ pub enum Order {
     Dfs,
     /// Depth first, the last successor first (the order in which SPIN takes processes)
     DfsReverse,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
-pub enum StoreName {
-    /// Packed if states use few enough bits, else the tree
-    #[default]
-    Auto,
-    /// States as they are
-    Plain,
-    /// The bits that states use, at most 128, less what their place tells
-    Packed,
-    /// Tree compression
-    Tree,
-    /// Like auto, but in as few bytes as possible, which takes longer
-    Compact,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]

@@ -2,11 +2,14 @@
 
 use super::choices::*;
 use super::parts::*;
+use super::stores::StoreName;
 use crate::commands::sweep::Sizes;
 use crate::presets::parse_redundancy;
-use crate::size::Size;
+use crate::size::{Size, parse_duration};
 use clap::Args;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub struct CheckOptions {
@@ -14,6 +17,8 @@ pub struct CheckOptions {
     pub look_for: LookFor,
     #[command(flatten)]
     pub budget: BudgetOptions,
+    #[command(flatten)]
+    pub checkpoint: CheckpointOptions,
     #[command(flatten)]
     pub search: SearchOptions,
     #[command(flatten)]
@@ -31,6 +36,33 @@ pub struct CheckOptions {
     pub draw: DrawOptions,
     #[command(flatten)]
     pub model: ModelOptions,
+    /// The command line as it was given.
+    #[arg(skip)]
+    pub arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct ResumeOptions {
+    /// The folder that was given to `check --checkpoint`
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub budget: BudgetOptions,
+    /// Threads [default: as before]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub workers: Option<u64>,
+    /// How often to keep a checkpoint, at most [default: as before]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub checkpoint_every: Option<Duration>,
+    /// Leave the last checkpoint where it is when the search ends with a verdict
+    #[arg(long)]
+    pub keep_checkpoint: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    /// Write the trace of a violation to this file [default: as before]
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub draw: DrawOptions,
 }
 
 #[derive(Debug, Args)]
@@ -107,7 +139,7 @@ pub struct CompareOptions {
     #[arg(long, value_enum, default_value_t = OrderChoice::Bfs)]
     pub order: OrderChoice,
     /// How visited states are held
-    #[arg(long, value_enum, default_value_t = StoreName::Auto)]
+    #[arg(long, value_name = "NAME", default_value_t = StoreName::Auto)]
     pub store: StoreName,
     /// How successors are computed
     #[arg(long, value_enum, default_value_t = ExecutorName::Jit)]
@@ -172,4 +204,28 @@ pub struct SweepOptions {
     /// Print the summary only
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CrosscheckOptions {
+    /// The model file
+    pub model: PathBuf,
+    /// Options of `check` that hold for every run, after --
+    #[arg(last = true, value_name = "OPTIONS OF CHECK")]
+    pub check_options: Vec<String>,
+    /// Leave models with more states alone
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_states: u64,
+    /// Memory for each run that is not given less
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    pub memory: String,
+    /// Time for each run
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    pub time: String,
+    /// How many runs at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }

@@ -1,6 +1,7 @@
 //! Options that several commands share.
 
 use super::choices::*;
+use super::stores::StoreName;
 use crate::presets::parse_redundancy;
 use crate::size::{Size, parse_bytes, parse_duration};
 use clap::Args;
@@ -118,6 +119,25 @@ pub struct BudgetOptions {
     pub max_depth: Option<u32>,
 }
 
+/// How to go on another day.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub struct CheckpointOptions {
+    /// Keep here what `resume` needs
+    ///
+    /// Keep what `plimsoll resume DIR` needs to go on in this folder: now and then, and when the search runs out of something
+    /// or is interrupted. Breadth first, with every state held. It is removed when the search ends with a verdict
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// How often, at most
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10m", requires = "checkpoint")]
+    #[arg(hide_short_help = true)]
+    pub checkpoint_every: Duration,
+    /// Leave the last checkpoint where it is when the search ends with a verdict
+    #[arg(long, requires = "checkpoint", hide_short_help = true)]
+    pub keep_checkpoint: bool,
+}
+
 /// How to search.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Search")]
@@ -141,8 +161,14 @@ pub struct SearchOptions {
     /// Give up when states are visited more often than this on average [default: 6x if the search need not end]
     #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy, hide_short_help = true)]
     pub redundancy_limit: Option<u64>,
-    /// How visited states are held
-    #[arg(long, value_enum, default_value_t = StoreName::Auto, hide_short_help = true)]
+    /// What random walks and swarms draw: the same number, the same search [default: 0]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub seed: Option<u64>,
+    /// How visited states are held: see `plimsoll strategies`
+    ///
+    /// How visited states are held: auto, plain, packed or tree, which are exact; digest:40, digest:64, digest:128, bitstate:K or
+    /// adaptive, which may take a state for another, so that at best the model `holds unless collision`
+    #[arg(long, value_name = "NAME", default_value_t = StoreName::Auto, hide_short_help = true)]
     pub store: StoreName,
     /// How successors are computed: native code, or the interpreter
     #[arg(long, value_enum, default_value_t = ExecutorName::Jit, hide_short_help = true)]

@@ -17,8 +17,10 @@ pub fn advice(why: &Why, plan: &Plan, ledger: &[LedgerRow], available_bytes: u64
         Why::Disk(_) => format!("--disk {}", gigabytes(plan.disk_bytes.saturating_mul(2))),
         Why::Time if plan.search == Order::Bfs && plan.workers == 1 => "a longer --time, or more --workers".into(),
         Why::Time => "a longer --time".into(),
+        Why::States if plan.most_visits.is_some() => "a larger --max-states, or --time instead; another --seed".into(),
         Why::States => "a larger --max-states".into(),
         Why::Depth => "a larger --max-depth, or --order bfs, which misses nothing nearer".into(),
+        Why::Lossy if plan.strategy_parts.hunt.is_some() => "--strategy full, which misses nothing".into(),
         Why::Lossy => "--strategy sleep, which misses nothing".into(),
         // What would help a cache is said where its numbers are.
         Why::Interrupted | Why::Redundancy => return None,

@@ -7,9 +7,10 @@ pub mod trace;
 pub mod unreached;
 pub mod verdict;
 
-use crate::machine;
 use crate::plan::Plan;
+use crate::{checkpoint, machine};
 use plimsoll_search::Stats;
+use plimsoll_store::Odds;
 use plimsoll_store::budget::Entry;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
@@ -45,6 +46,9 @@ pub struct Report {
     pub distinct: u64,
     /// Visits per different state.
     pub redundancy: f64,
+    /// If the store may take states for others: how many it is expected to have missed, and the probability that it missed any.
+    pub expected_omissions: Option<f64>,
+    pub miss_probability: Option<f64>,
     /// States that a cache holds, and may hold.
     pub cache_states: u64,
     pub cache_capacity: u64,
@@ -69,6 +73,8 @@ pub struct Report {
     /// What was never taken, if that was asked.
     pub unreached: Option<Vec<Unreached>>,
     pub notes: Vec<String>,
+    /// What was left to go on from.
+    pub checkpoint: Option<checkpoint::Facts>,
 }
 
 /// Another violation than the first.
@@ -153,6 +159,8 @@ impl Report {
             forgotten: stats.forgotten,
             distinct: stats.distinct,
             redundancy: stats.redundancy(),
+            expected_omissions: stats.odds.map(Odds::omissions),
+            miss_probability: stats.odds.map(Odds::probability),
             cache_states: stats.held,
             cache_capacity: stats.capacity,
             seconds: times.search,
@@ -171,6 +179,7 @@ impl Report {
             others,
             unreached,
             notes,
+            checkpoint: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{Other, Report};
 use crate::failure::exit;
 use crate::health::path_share;
 use crate::output::Output;
-use crate::size::{show_bytes, show_count, show_seconds};
+use crate::size::{show_bytes, show_count, show_seconds, show_small};
 use std::fmt::Write;
 
 /// How the report is to look.
@@ -36,7 +36,7 @@ impl Paint {
     fn verdict(&self, exit_code: u8, text: &str) -> String {
         let code = match exit_code {
             exit::HOLDS => "1;32",
-            exit::UNKNOWN | exit::HOLDS_TO_DEPTH => "1;33",
+            exit::UNKNOWN | exit::HOLDS_UNLESS | exit::HOLDS_TO_DEPTH => "1;33",
             _ => "1;31",
         };
         self.with(code, text)
@@ -102,6 +102,9 @@ fn numbers(report: &Report, out: &mut String) {
     }
     if report.forgotten > 0 {
         line("visits per state", format!("{:.2}", report.redundancy));
+    }
+    if let Some(omissions) = report.expected_omissions {
+        line("expected to miss", show_small(omissions));
     }
     let rare = [
         ("errors", report.faults),

@@ -3,10 +3,11 @@
 use super::TraceReport;
 use crate::failure::exit;
 use crate::presets::CACHE_SIZE_FORMS;
-use crate::size::show_count;
+use crate::size::{show_count, show_small};
 use crate::view::View;
 use plimsoll_ir::PropertyKind;
 use plimsoll_search::{Ask, Stats, Verdict, What, Why};
+use plimsoll_store::Odds;
 
 /// A verdict as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,7 @@ impl Judgement {
     pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, view: &View, shown: Option<&TraceReport>) -> Judgement {
         let (verdict, reason, exit_code) = match verdict {
             Verdict::Holds => ("holds", holds(ask, view), exit::HOLDS),
+            Verdict::HoldsUnless(odds) => ("holds unless collision", unless(*odds, stats), exit::HOLDS_UNLESS),
             Verdict::HoldsToDepth(depth) => (
                 "holds to depth",
                 format!("nothing is wrong within {depth} steps; deeper states were not visited"),
@@ -50,6 +52,7 @@ fn headline(verdict: &'static str, searched: bool) -> &'static str {
     match verdict {
         "holds" if searched => "not found",
         "holds" => "holds",
+        "holds unless collision" if searched => "not found unless collision",
         "holds to depth" if searched => "not found to this depth",
         "holds to depth" => "holds to this depth only",
         "deadlock" => "deadlock found",
@@ -77,6 +80,15 @@ fn holds(ask: &Ask, view: &View) -> String {
             format!("every reachable state was visited without meeting {} or {last}", rest.join(", "))
         }
     }
+}
+
+fn unless(odds: Odds, stats: &Stats) -> String {
+    let (missed, any) = (show_small(odds.omissions()), show_small(odds.probability() * 100.0));
+    format!(
+        "nothing wrong was seen in {} states, but the store may have taken states for others: {missed} are expected to be missing \
+         (that any is: {any} %), and what only they lead to",
+        show_count(stats.states)
+    )
 }
 
 fn has(view: &View, kind: PropertyKind) -> bool {

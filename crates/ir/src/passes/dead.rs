@@ -334,9 +334,9 @@ mod tests {
             command \"watch\" at Q.b {{ when shared == 3 do {{ q := 0; }} }}"
         );
         let system = parse(&text).unwrap();
-        assert_eq!(verify(&system), Ok(()));
+        verify(&system).unwrap();
         let reset = reset_dead(system.clone());
-        assert_eq!(verify(&reset), Ok(()));
+        verify(&reset).unwrap();
         let added = |(new, old): (&Command, &Command)| {
             let names: Vec<&str> = new.body[old.body.len()..]
                 .iter()

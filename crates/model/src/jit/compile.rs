@@ -15,7 +15,9 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, ModuleReloc, default_libcall_names};
-use plimsoll_ir::{Command, Expr, Layout, Locals, Procedure, ProcedureId, Property, PropertyKind, Slot, Stmt, System};
+use plimsoll_ir::{
+    Command, Expr, Layout, Locals, Procedure, ProcedureId, Property, PropertyKind, Slot, Stmt, System, Verified,
+};
 
 use super::call::{Imports, Procedures, called, sign};
 use super::emit::{Emitter, Frame};
@@ -138,8 +140,15 @@ pub(super) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub fn new(interp: &'a Interp, procedures: &'a Procedures, effort: Effort) -> Result<Compiler<'a>, String> {
-        let (system, layout, order) = (interp.system(), interp.layout(), interp.order());
+    /// For the system of the interpreter, which was verified: layouts, indices and depths are then such that the code
+    /// stays within the states it is given.
+    pub fn new(
+        verified: Verified<'a>,
+        interp: &'a Interp,
+        procedures: &'a Procedures,
+        effort: Effort,
+    ) -> Result<Compiler<'a>, String> {
+        let (system, layout, order) = (verified.system(), interp.layout(), interp.order());
         let total: usize = system.commands.iter().map(Command::weight).sum::<usize>()
             + system.procedures.iter().map(Procedure::weight).sum::<usize>();
         let commands = system.commands.iter().map(|command| (&command.label, command.weight()));

@@ -17,7 +17,7 @@ mod sort;
 mod stmt;
 mod turns;
 
-use plimsoll_ir::System;
+use plimsoll_ir::{System, verify};
 
 use crate::chain::Chain;
 use crate::coverage::Plain;
@@ -38,7 +38,7 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// Compiles a verified system, or says why that is not possible here.
+    /// Compiles a system, or says why that is not possible here.
     pub fn new(system: System) -> Result<Jit, String> {
         Jit::from_interp(Interp::new(system)).map_err(|(_, why)| why)
     }
@@ -51,8 +51,12 @@ impl Jit {
 
     #[allow(clippy::result_large_err, reason = "as above")]
     fn with_effort(interp: Interp, effort: Effort) -> Result<Jit, (Interp, String)> {
-        let procedures = Procedures::of(interp.system(), interp.layout());
-        match Compiler::new(&interp, &procedures, effort).and_then(Compiler::compile) {
+        let compiled = verify(interp.system()).map_err(|flaws| format!("the system cannot be run: {}", flaws[0]));
+        let compiled = compiled.and_then(|verified| {
+            let procedures = Procedures::of(verified.system(), interp.layout());
+            Compiler::new(verified, &interp, &procedures, effort)?.compile()
+        });
+        match compiled {
             Err(why) => Err((interp, why)),
             Ok(native) => Ok(Jit {
                 native,

@@ -2,7 +2,8 @@
 
 use crate::trace::{is_deadlock, keep_sound_starts};
 use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
-use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, SharedCoder};
+use plimsoll_store::runs::Candidates;
+use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, Recent, SharedCoder};
 
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
@@ -27,10 +28,14 @@ pub(super) struct Expansion {
     pub place: usize,
     /// Positions in `out` of states that the store did not hold.
     pub fresh: Vec<u32>,
+    /// Which of the states seem to have been expanded before, and their keys.
+    parents_again: Vec<u32>,
+    pub recognised: Vec<u128>,
     /// How they were found.
     pub steps: Piece,
     /// Those of them that violate or reach something.
     pub hits: Vec<Hit>,
+    record: Vec<u32>,
 }
 
 /// A fresh state that violates or reaches a property.
@@ -83,8 +88,11 @@ impl Expansion {
             done: Done::Cut,
             place: 0,
             fresh: Vec::new(),
+            parents_again: Vec::new(),
+            recognised: Vec::new(),
             steps: Piece::default(),
             hits: Vec::new(),
+            record: Vec::new(),
         }
     }
 
@@ -161,21 +169,43 @@ impl Expansion {
         }
     }
 
-    /// Computes the keys of the successors.
-    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+    /// Computes the keys of the successors, but for those that the worker has met `lately`.
+    pub fn encode(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys, lately: Option<&mut Recent>) {
         if let Some(why) = self.out.gave_up() {
             self.done = Done::GaveUp(why);
             return;
         }
         let mut entry = std::mem::take(&mut self.entry);
-        let encoded = coder.encode(self.block(), &mut entry, needs, keys);
+        let mut lately = lately.filter(|_| needs.fresh_only);
+        let encoded = coder.encode(self.block(), &mut entry, needs, keys, lately.as_deref_mut());
         self.entry = entry;
+        if let (Err(_), Some(lately)) = (encoded, lately) {
+            lately.forget();
+        }
         self.done = if encoded.is_ok() { Done::Encoded } else { Done::Full };
     }
 
     /// Finds out what is fresh, once all shards were entered.
     pub fn find_fresh(&mut self) {
         self.entry.fresh(&mut self.fresh);
+    }
+
+    /// Finds out which of the expanded states the store should hold for good, if it wants to know; also once all shards were entered.
+    pub fn recognise(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+        self.recognised.clear();
+        if !needs.lanes || self.parents.is_empty() {
+            return;
+        }
+        let (mut entry, mut again) = (std::mem::take(&mut self.entry), std::mem::take(&mut self.parents_again));
+        entry.recognised(self.block(), &mut again);
+        let width = self.out.width();
+        let states: Vec<u32> =
+            again.iter().flat_map(|&parent| &self.parents[parent as usize * width..][..width]).copied().collect();
+        // They have been encoded before, and are a matter of time only.
+        if coder.keys_of(&states, keys, &mut self.recognised).is_err() {
+            self.recognised.clear();
+        }
+        (self.entry, self.parents_again) = (entry, again);
     }
 
     /// Queues what is fresh, notes how it was found and looks for violations. For initial states `starts` gives their
@@ -201,6 +231,35 @@ impl Expansion {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
+    }
+
+    /// Puts what may be fresh where it waits until the disk was asked. Says, if it `looks_ahead`, whether something of
+    /// it violates or reaches a property.
+    pub fn set_aside<M: Model + ?Sized>(
+        &mut self,
+        model: &M,
+        candidates: &Candidates,
+        starts: Option<&[u32]>,
+        looks_ahead: bool,
+    ) -> bool {
+        let Expansion { fresh, firsts, out, steps, hits, first, place, entry, record, .. } = self;
+        steps.clear();
+        hits.clear();
+        entry.write_keys(candidates, *place);
+        let (mut parent, mut hit) = (0, false);
+        for (index, &position) in fresh.iter().enumerate() {
+            while firsts[parent + 1] <= position {
+                parent += 1;
+            }
+            let state = out.state(position as usize);
+            let origin = match starts {
+                Some(positions) => (0, positions[position as usize]),
+                None => (*first + parent as u64, position - firsts[parent]),
+            };
+            candidates.write(*place + index, state, origin, record);
+            hit |= looks_ahead && !hit && model.violated(state).is_some();
+        }
+        hit
     }
 
     /// What the store is given.

@@ -3,12 +3,15 @@
 //! Everything that is counted or decided is counted and decided here, by one worker and in order. So nothing of it
 //! depends on how many workers there are.
 
-use super::expansion::Expansion;
-use crate::control::Control;
+use super::expansion::{Expansion, Hit};
+use super::seal::Settled;
+use crate::control::{Control, Stats};
+use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{SpillError, StepLog};
+use plimsoll_store::{Odds, Piece, SpillError, StepLog};
+use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
 pub(super) enum End {
@@ -22,16 +25,28 @@ pub(super) enum End {
 
 pub(super) struct Ledger<'a, 'c, M: ?Sized> {
     model: &'a M,
-    log: &'a mut StepLog,
+    pub log: &'a mut StepLog,
     pub control: &'a mut Control<'c>,
     pub tally: Tally,
     initial_states: u64,
     /// States that were expanded: the number of the next.
     pub expanded: u64,
     found: Option<Found>,
+    pub observer: Option<&'a mut dyn Observer>,
+}
+
+/// What was counted and found so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Books {
+    pub stats: Stats,
+    error_state: Option<u32>,
+    pub initial_states: u64,
+    pub expanded: u64,
+    found: Option<Found>,
 }
 
 /// A violation at state `number`, or on its successor `step`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Found {
     what: What,
     number: u64,
@@ -42,9 +57,27 @@ struct Found {
 }
 
 impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
-    pub fn new(model: &'a M, log: &'a mut StepLog, control: &'a mut Control<'c>) -> Self {
+    pub fn new(
+        model: &'a M,
+        log: &'a mut StepLog,
+        control: &'a mut Control<'c>,
+        observer: Option<&'a mut dyn Observer>,
+    ) -> Self {
         let tally = Tally::new(control.ask, model.conventions());
-        Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None }
+        Ledger { model, log, control, tally, initial_states: 0, expanded: 0, found: None, observer }
+    }
+
+    /// What was counted and found so far.
+    pub fn books(&self) -> Books {
+        let Ledger { tally, initial_states, expanded, found, .. } = self;
+        let (stats, error_state) = (tally.stats.clone(), tally.error_state);
+        Books { stats, error_state, initial_states: *initial_states, expanded: *expanded, found: found.clone() }
+    }
+
+    /// Goes on with the books of an earlier search.
+    pub fn take_over(&mut self, books: Books) {
+        (self.tally.stats, self.tally.error_state) = (books.stats, books.error_state);
+        (self.initial_states, self.expanded, self.found) = (books.initial_states, books.expanded, books.found);
     }
 
     /// Enters the initial states, which were numbered, and the starts that went wrong.
@@ -54,9 +87,13 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             self.find(what, 0, Some(position), (0, 0, position));
         }
         let entered = self.enter_fresh(block, 0);
-        // Paths end at the initial states, also if not all of them found room.
-        self.initial_states = self.log.len();
+        self.end_starts();
         entered
+    }
+
+    /// Takes note of how many initial states there are so far. Paths end at those, also if not all of them found room.
+    pub fn end_starts(&mut self) {
+        self.initial_states = self.log.len();
     }
 
     /// Enters a block of states that were expanded and whose successors were numbered.
@@ -71,6 +108,21 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         self.enter_fresh(block, block.level + 1)?;
         self.expanded += block.len() as u64;
         Ok(())
+    }
+
+    /// Shows a block that was just entered, whole, to the observer, if there is one.
+    pub fn show(&mut self, block: &Expansion, are_starts: bool, settled: impl Fn() -> bool) -> Result<(), Why> {
+        let Some(observer) = &mut self.observer else { return Ok(()) };
+        let seen = Seen {
+            first: block.first,
+            block: block.block(),
+            successors: &block.out,
+            fresh: &block.fresh,
+            first_fresh: self.log.len() - block.fresh.len() as u64,
+            entry: &block.entry,
+            settled: settled(),
+        };
+        if are_starts { observer.starts(&seen) } else { observer.block(&seen) }
     }
 
     /// Begins a level that has states, or says why it is not searched.
@@ -123,12 +175,22 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
 
     /// Logs what is fresh, and what is wrong with it.
     fn enter_fresh(&mut self, block: &Expansion, depth: u32) -> Result<(), Why> {
-        let number = self.log.len();
         self.tally.stats.matched += (block.out.len() - block.fresh.len() - block.skip.len()) as u64;
-        let logged = self.log.append(&block.steps);
+        self.enter_found(&block.steps, &block.hits, depth)
+    }
+
+    /// Enters candidates of which the disk was asked.
+    pub fn enter_survivors(&mut self, settled: &Settled, depth: u32) -> Result<(), Why> {
+        self.tally.stats.matched += settled.known();
+        self.enter_found(&settled.steps, &settled.hits, depth)
+    }
+
+    fn enter_found(&mut self, steps: &Piece, hits: &[Hit], depth: u32) -> Result<(), Why> {
+        let number = self.log.len();
+        let logged = self.log.append(steps);
         let end = self.log.len();
         self.tally.stats.states += end - number;
-        for hit in block.hits.iter().filter(|hit| number + (hit.index as u64) < end) {
+        for hit in hits.iter().filter(|hit| number + (hit.index as u64) < end) {
             let what = self.tally.hit(hit.property);
             self.find(what, number + hit.index as u64, None, (depth, hit.parent, hit.position));
         }
@@ -144,7 +206,8 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         }
     }
 
-    pub fn verdict(&mut self, end: End) -> Verdict {
+    /// Says what was found; `odds` are those of a store that may take states for others.
+    pub fn verdict(&mut self, end: End, odds: Option<Odds>) -> Verdict {
         if let Some(level) = self.tally.count_error_state() {
             self.tally.stats.levels = self.tally.stats.levels.max(level + 1);
         }
@@ -160,10 +223,13 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
                 Err(error) => Verdict::Unknown(log_failure(error)),
             };
         }
-        match end {
-            End::Done | End::Found => Verdict::Holds,
-            End::DepthLimit => Verdict::HoldsToDepth(self.tally.stats.depth),
-            End::Out(why) => Verdict::Unknown(why),
+        match (end, odds) {
+            (End::Done | End::Found, None) => Verdict::Holds,
+            (End::Done | End::Found, Some(odds)) => Verdict::HoldsUnless(odds),
+            (End::DepthLimit, None) => Verdict::HoldsToDepth(self.tally.stats.depth),
+            // Two doubts at once are none that anybody should have to weigh.
+            (End::DepthLimit, Some(_)) => Verdict::Unknown(Why::Depth),
+            (End::Out(why), _) => Verdict::Unknown(why),
         }
     }
 }

@@ -41,13 +41,42 @@ impl Distinct {
         }
     }
 
+    /// The parts of a whole sketch, for hashes told apart by so many leading bits.
+    pub fn split(&self, bits: u32) -> Vec<Distinct> {
+        let part = |runs: &[u8]| {
+            let (runs, empty) = (runs.to_vec(), runs.iter().filter(|&&run| run == 0).count());
+            Distinct { sum: runs.iter().map(|&run| 1 << (LONGEST_RUN - run as u32)).sum(), runs, empty }
+        };
+        self.runs.chunks(self.runs.len() >> bits).map(part).collect()
+    }
+
+    /// Adds what was added to another sketch for the same hashes.
+    pub fn merge(&mut self, other: &Distinct) {
+        assert_eq!(self.runs.len(), other.runs.len(), "sketches for the same hashes");
+        for (own, &run) in self.runs.iter_mut().zip(&other.runs) {
+            *own = (*own).max(run);
+        }
+        self.sum = self.runs.iter().map(|&run| 1u64 << (LONGEST_RUN - run as u32)).sum();
+        self.empty = self.runs.iter().filter(|&&run| run == 0).count();
+    }
+
     /// About how many different hashes were added.
     pub fn estimate(&self) -> u64 {
         Distinct::estimate_all([self])
     }
 
-    /// About how many different hashes were added to parts, which are told apart by leading bits.
+    /// About how many different hashes were added to parts, which are told apart by leading bits; or to sketches of all
+    /// hashes.
     pub fn estimate_all<'a>(parts: impl IntoIterator<Item = &'a Distinct>) -> u64 {
+        let parts: Vec<&Distinct> = parts.into_iter().collect();
+        if let [first, others @ ..] = &parts[..]
+            && first.runs.len() == GROUPS
+            && !others.is_empty()
+        {
+            let mut whole = (*first).clone();
+            others.iter().for_each(|part| whole.merge(part));
+            return Distinct::estimate_all([&whole]);
+        }
         let (mut groups, mut sum, mut empty) = (0, 0, 0);
         for part in parts {
             groups += part.runs.len();
@@ -95,6 +124,22 @@ mod tests {
     }
 
     #[test]
+    fn merged_sketches_know_what_both_knew() {
+        let (mut one, mut other, mut both) = (Distinct::new(0), Distinct::new(0), Distinct::new(0));
+        for number in 0..50_000u32 {
+            let hash = hash::words(&[number % 30_000, 7]);
+            both.add(hash);
+            if number % 3 == 0 { one.add(hash) } else { other.add(hash) }
+        }
+        one.merge(&other);
+        assert_eq!(one.estimate(), both.estimate());
+        other.add(1);
+        one.merge(&other);
+        both.add(1);
+        assert_eq!(one.estimate(), both.estimate());
+    }
+
+    #[test]
     fn short_keys_are_estimated_until_all_are_seen() {
         let mut sketch = Distinct::new(0);
         for key in 0..1u64 << 18 {
@@ -109,6 +154,17 @@ mod tests {
     }
 
     #[test]
+    fn sketches_of_all_hashes_estimate_what_one_does() {
+        let (mut whole, mut some) = (Distinct::new(0), vec![Distinct::new(0); 3]);
+        for number in 0..20_000u32 {
+            let hash = hash::words(&[number, 5]);
+            whole.add(hash);
+            some[number as usize % 3].add(hash);
+        }
+        assert_eq!(Distinct::estimate_all(&some), whole.estimate());
+    }
+
+    #[test]
     fn parts_estimate_what_the_whole_does() {
         for told_bits in [0, 1, 6, 8, 12] {
             let mut whole = Distinct::new(0);
@@ -119,6 +175,7 @@ mod tests {
                 parts[hash.checked_shr(64 - told_bits).unwrap_or(0) as usize].add(hash);
                 if number % 3_000 == 0 {
                     assert_eq!(Distinct::estimate_all(&parts), whole.estimate(), "{told_bits} bits, {number}");
+                    assert_eq!(Distinct::estimate_all(&whole.split(told_bits)), whole.estimate());
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::geometry::{Found, Gathered, Geometry, TRIES};
 use crate::arena::{Arena, Pages, Spot};
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// Homes are kept in 32 bits; growth is rounded up by a few lines.
 const MOST_LINES: usize = (1 << 32) - (1 << 16);
@@ -124,12 +125,29 @@ impl Part {
         self.aside.iter().for_each(|&key| visit(key));
     }
 
-    /// Visits all keys in ascending order, without the bits they have in common. Keys at home are in order as they lie;
-    /// the others are sorted outside.
-    pub fn stream<const LONG: bool>(&self, visit: &mut impl FnMut(u128)) {
-        let lines = 0..self.geometry.lines();
-        let elsewhere = lines.clone().flat_map(|number| self.keys_of::<LONG>(number)).filter(|(_, home)| !home);
-        let mut others: Vec<u128> = elsewhere.map(|(key, _)| key).chain(self.aside.iter().copied()).collect();
+    /// Keys that are not at home.
+    pub fn outside(&self) -> usize {
+        self.displaced + self.aside.len()
+    }
+
+    /// Visits all keys in ascending order, without the bits they have in common, with memory for about `most` keys. Keys at
+    /// home are in order as they lie; the others are sorted outside, in as many pieces as that takes, for each of which
+    /// they are looked for in all lines.
+    pub fn stream<const LONG: bool>(&self, most: usize, visit: &mut impl FnMut(u128)) {
+        let lines = self.geometry.lines();
+        let pieces = self.outside().div_ceil(most.max(1)).clamp(1, lines);
+        for piece in 0..pieces {
+            self.stream_lines::<LONG>(lines * piece / pieces..lines * (piece + 1) / pieces, visit);
+        }
+    }
+
+    /// Visits the keys that are at home in some of the lines.
+    fn stream_lines<const LONG: bool>(&self, lines: Range<usize>, visit: &mut impl FnMut(u128)) {
+        let all = (0..self.geometry.lines()).flat_map(|number| self.keys_of::<LONG>(number));
+        let elsewhere = all.filter(|(_, home)| !home).map(|(key, _)| key).chain(self.aside.iter().copied());
+        // Keys that are visited have lost their leading bits, as those that are split do.
+        let belongs_here = |key: &u128| lines.contains(&self.geometry.split((key >> 64) as u64).0);
+        let mut others: Vec<u128> = elsewhere.filter(belongs_here).collect();
         others.sort_unstable();
         let mut others = others.into_iter().peekable();
         let mut here = Vec::with_capacity(self.geometry.slots());

@@ -6,6 +6,8 @@
 //! distinct vectors in the sample times their size, and something for being there.
 
 use crate::hash;
+use crate::stream::{Unloaded, put_number, take_below};
+use std::io::{self, Read, Write};
 
 /// Words of the widest leaf.
 pub const WIDEST: usize = 8;
@@ -23,6 +25,16 @@ const WIDEST_LEARNED: usize = 1024;
 pub enum Source {
     Words { first: usize, count: usize },
     Nodes { left: usize, right: usize },
+}
+
+impl Source {
+    /// Words of a vector of the node.
+    pub fn words(self) -> usize {
+        match self {
+            Source::Words { count, .. } => count,
+            Source::Nodes { .. } => 2,
+        }
+    }
 }
 
 /// Nodes, children before parents.
@@ -57,6 +69,44 @@ impl Shape {
                 .collect();
         }
         Shape { width, sources, root: Some((level[0], level[1])) }
+    }
+
+    /// Writes how many nodes there are, what each is made of, and the root.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        let numbers = self.sources.iter().flat_map(|source| match *source {
+            Source::Words { first, count } => [0, first, count],
+            Source::Nodes { left, right } => [1, left, right],
+        });
+        let root = self.root.map(|(left, right)| [left, right]);
+        let mut numbers = std::iter::once(self.sources.len()).chain(numbers).chain(root.into_iter().flatten());
+        numbers.try_for_each(|number| put_number(out, number as u64))
+    }
+
+    /// The shape of a tree over states of this width, as it was written.
+    pub fn load(width: usize, from: &mut dyn Read) -> Result<Shape, Unloaded> {
+        let mut take = |most: usize| take_below(from, most, "as part of a tree");
+        let mut shape = Shape { width, sources: Vec::new(), root: None };
+        for node in 0..take(2 * width)? {
+            let source = match (take(1)?, node.checked_sub(1)) {
+                (0, _) => {
+                    let first = take(width - 1)?;
+                    Source::Words { first, count: take(WIDEST.min(width - first))? }
+                }
+                (_, Some(before)) => Source::Nodes { left: take(before)?, right: take(before)? },
+                (_, None) => return Err(Unloaded::damaged("a tree without leaves")),
+            };
+            if source.words() == 0 {
+                return Err(Unloaded::damaged("a leaf without words"));
+            }
+            shape.sources.push(source);
+        }
+        if let Some(last) = shape.sources.len().checked_sub(1) {
+            shape.root = Some((take(last)?, take(last)?));
+        }
+        match shape.root.is_some() == (width > 1) {
+            true => Ok(shape),
+            false => Err(Unloaded::damaged("a tree without leaves")),
+        }
     }
 
     /// Can something be learned about states of this width?

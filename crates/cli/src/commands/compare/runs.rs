@@ -77,7 +77,7 @@ impl Run {
 
     /// More arguments for `check`.
     fn arguments(&self, options: &CompareOptions, truth: &Truth) -> Vec<String> {
-        let (store, executor) = (name_of(options.store), name_of(options.executor));
+        let (store, executor) = (options.store.to_string(), name_of(options.executor));
         let mut arguments =
             ["--order", self.order, "--store", &store, "--executor", &executor].map(String::from).to_vec();
         arguments.extend(self.row.options.iter().cloned());

@@ -215,7 +215,7 @@ mod tests {
         let base = Base { model: "m.dve".into(), status: "ok".into(), states: 7, bfs_seconds: 0.5, ..Base::default() };
         assert_eq!(base.row().len(), Base::COLUMNS.len());
         assert_eq!(Base::of_row(&base.row()), Some(base.clone()));
-        let way = Way { order: Order::Dfs, strategy: "cache:MFU:25%,LRU:75%".into() };
+        let way = Way { order: Order::Dfs, strategy: "cache:MFU:25%,LRU:75%".into(), levels: false };
         let mut cell = Cell::new(&base, &way, "plain", 20);
         cell.fill(&json!({
             "complete": false, "reason": "states: the limit is reached", "states": 42, "cpu_seconds": 1.5,

@@ -166,8 +166,9 @@ impl Sweep<'_> {
         let known = ledger.cells.clone();
         let work = |index: usize, send: &mut dyn FnMut(Cell)| {
             let ((base, path), way) = curves[index];
-            for &percent in &self.options.sizes.0 {
-                let mut cell = Cell::new(base, way, "plain", percent);
+            let (sizes, store) = if way.levels { (&[100][..], "auto") } else { (&self.options.sizes.0[..], "plain") };
+            for &percent in sizes {
+                let mut cell = Cell::new(base, way, store, percent);
                 match known.iter().find(|known| known.is_same_run(&cell) && !known.has_failed()) {
                     Some(known) => cell = known.clone(),
                     None => {
@@ -249,7 +250,10 @@ impl Sweep<'_> {
         let expected = base.seconds(&cell.order) * self.options.limit as f64 / 100.0;
         let time = format!("{:.0}s", (expected * TIME_SLACK).max(LEAST_SECONDS));
         let mut arguments = vec!["--order", &cell.order, "--strategy", &cell.strategy, "--store", &cell.store];
-        arguments.extend(["--cache-size", &capacity, "--max-states", &visits, "--time", &time]);
+        arguments.extend(["--max-states", &visits, "--time", &time]);
+        if !self.ways.iter().any(|way| way.levels && way.strategy == cell.strategy) {
+            arguments.extend(["--cache-size", &capacity]);
+        }
         if cell.order == name_of(Order::Bfs) {
             arguments.extend(["--redundancy-limit", NO_REDUNDANCY_LIMIT]);
         }

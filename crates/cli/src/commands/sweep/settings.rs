@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::options::{Order, SweepOptions};
-use crate::presets::{FORGETTING, Strategy};
+use crate::presets::{FORGETTING, LEVELS, Strategy};
 use plimsoll_lang::Language;
 use plimsoll_store::Room;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,15 @@ pub struct Way {
     pub order: Order,
     /// The name, complete.
     pub strategy: String,
+    /// Its room is levels, whatever their size: there is one run, with keys instead of plain states.
+    pub levels: bool,
 }
 
 /// All strategies asked for in all orders that make sense.
 pub fn ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
     let given = options.strategy.iter().map(String::as_str);
-    let names: Vec<&str> = if options.strategy.is_empty() { FORGETTING.into() } else { given.collect() };
+    let all = || FORGETTING.into_iter().chain(LEVELS).collect();
+    let names: Vec<&str> = if options.strategy.is_empty() { all() } else { given.collect() };
     let mut ways: Vec<Way> = Vec::new();
     for name in names {
         let strategy = Strategy::parse(Some(name), None, None, None).map_err(Failure::usage)?;
@@ -56,11 +59,15 @@ pub fn ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
             let message = format!("strategy `{name}` holds every state, so there is no cache size to try");
             return Err(Failure::usage(message));
         }
-        strategy.row.sized(Room::States(1)).map_err(|error| Failure::usage(format!("{error}: sweep chooses sizes")))?;
+        let levels = strategy.row.has_levels();
+        if !levels {
+            let sized = strategy.row.sized(Room::States(1));
+            sized.map_err(|error| Failure::usage(format!("{error}: sweep chooses sizes")))?;
+        }
         // Depth first, `cover` is the same as `cache`.
         let differs = |order: Order| order == Order::Bfs || !strategy.row.holds_ancestors();
         let orders = options.orders.iter().copied().filter(|&order| strategy.allows(order) && differs(order));
-        ways.extend(orders.map(|order| Way { order, strategy: strategy.name() }));
+        ways.extend(orders.map(|order| Way { order, strategy: strategy.name(), levels }));
     }
     ways.dedup();
     match ways.is_empty() {

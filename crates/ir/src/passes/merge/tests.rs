@@ -11,9 +11,9 @@ fn merged(commands: &str) -> System {
         command \"Q: watch\" at Q.e {{ when turn == 0 do {{ shared := shared ^ 1; }} }}"
     );
     let system = parse(&text).unwrap();
-    assert_eq!(verify(&system), Ok(()));
+    verify(&system).unwrap();
     let system = merge(system);
-    assert_eq!(verify(&system), Ok(()));
+    verify(&system).unwrap();
     system
 }
 

@@ -5,119 +5,78 @@
 //! the order of the file. The silent action (`i` or `tau`, quoted or not) always has the label `i`.
 //! Inside quotes, `\"`, `\\`, `\n` and `\r` are escapes, and any other backslash stands for itself.
 
-use crate::file::BYTE_ORDER_MARK;
+use crate::graph::TAU;
+use crate::stream::{Edge, Ends, ReadError};
 use std::collections::HashMap;
-use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
-/// The label of the silent action.
-pub const TAU: &str = "i";
-
-/// An explicit graph with labelled edges, by source state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lts {
-    pub initial: u32,
-    pub state_count: u32,
-    pub labels: Vec<String>,
-    /// The edges of state `s` are those numbered `first[s]..first[s + 1]`.
-    pub first: Vec<u64>,
-    /// Index into `labels`, by edge.
-    pub label: Vec<u32>,
-    /// State, by edge.
-    pub target: Vec<u32>,
-}
-
-impl Lts {
-    /// The edges of a state, as label number and target.
-    pub fn edges(&self, state: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let range = self.first[state as usize] as usize..self.first[state as usize + 1] as usize;
-        range.map(|edge| (self.label[edge], self.target[edge]))
-    }
-
-    pub fn edge_count(&self) -> usize {
-        self.target.len()
-    }
-
-    /// The number of the silent label, if any edge has it.
-    pub fn tau(&self) -> Option<u32> {
-        self.labels.iter().position(|label| label == TAU).map(|index| index as u32)
-    }
-}
-
-/// What is wrong with a graph file.
-#[derive(Debug)]
-pub enum AutError {
-    Io(io::Error),
-    Empty,
-    /// A malformed line, counted from 1.
-    Line {
-        line: u64,
-        message: String,
-    },
-}
-
-impl fmt::Display for AutError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            AutError::Io(error) => write!(f, "cannot be read: {error}"),
-            AutError::Empty => f.write_str("the file is empty"),
-            AutError::Line { line, message } => write!(f, "line {line}: {message}"),
-        }
-    }
-}
-
-impl std::error::Error for AutError {}
-
-impl From<io::Error> for AutError {
-    fn from(error: io::Error) -> AutError {
-        AutError::Io(error)
-    }
-}
+/// Some editors begin a file with this; it means nothing.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// No line may be longer.
 const LONGEST_LINE: u64 = 1 << 24;
 
-/// Isolated states beyond this number must be a mistake in the header.
-const MOST_ISOLATED: u64 = 1 << 24;
-
-/// Reads a graph.
-pub fn read(mut input: impl BufRead) -> Result<Lts, AutError> {
-    let mut lines = Lines { buffer: Vec::new(), number: 0 };
-    let header = loop {
-        match lines.next(&mut input)? {
-            None => return Err(AutError::Empty),
-            Some("") => continue,
-            Some(line) => break parse_header(line).map_err(|message| lines.error(message))?,
-        }
-    };
-    let mut edges = Edges::default();
-    while let Some(line) = lines.next(&mut input)? {
-        if line.is_empty() {
-            continue;
-        }
-        match parse_edge(line, header.states) {
-            Ok((from, label, to)) if (edges.target.len() as u64) < header.transitions => edges.push(from, label, to),
-            Ok(_) => return Err(lines.error(format!("more edges than the {} in the header", header.transitions))),
-            Err(message) => return Err(lines.error(message)),
-        }
-    }
-    if edges.target.len() as u64 != header.transitions {
-        let message = format!("the header promises {} edges, but there are {}", header.transitions, edges.target.len());
-        return Err(lines.error(message));
-    }
-    if header.states > MOST_ISOLATED.max(2 * header.transitions + 1) {
-        let message = format!("the header promises {} states, but the edges name far fewer", header.states);
-        return Err(AutError::Line { line: 1, message });
-    }
-    Ok(edges.into_lts(&header))
+/// Reads edge by edge.
+#[derive(Debug)]
+pub struct AutReader<R> {
+    input: R,
+    lines: Lines,
+    header: Ends,
+    read: u64,
+    labels: Labels,
 }
 
-struct Header {
-    initial: u64,
-    transitions: u64,
-    states: u64,
+impl<R: BufRead> AutReader<R> {
+    pub fn new(mut input: R) -> Result<AutReader<R>, ReadError> {
+        let mut lines = Lines { buffer: Vec::new(), number: 0 };
+        let header = loop {
+            match lines.next(&mut input)? {
+                None => return Err(ReadError::Empty),
+                Some("") => continue,
+                Some(line) => break parse_header(line).map_err(|message| lines.error(message))?,
+            }
+        };
+        Ok(AutReader { input, lines, header, read: 0, labels: Labels::default() })
+    }
+
+    /// The next edge; none at the end of a file that has as many as it promises.
+    pub fn next(&mut self) -> Result<Option<Edge>, ReadError> {
+        let Ends { transitions, states, .. } = self.header;
+        loop {
+            match self.lines.next(&mut self.input)? {
+                Some("") => continue,
+                Some(line) => match parse_edge(line, states) {
+                    Ok((from, label, to)) if self.read < transitions => {
+                        self.read += 1;
+                        return Ok(Some(Edge { from, label: self.labels.number(label), to }));
+                    }
+                    Ok(_) => return Err(self.lines.error(format!("more edges than the {transitions} in the header"))),
+                    Err(message) => return Err(self.lines.error(message)),
+                },
+                None if self.read == transitions => return Ok(None),
+                None => {
+                    let message = format!("the header promises {transitions} edges, but there are {}", self.read);
+                    return Err(self.lines.error(message));
+                }
+            }
+        }
+    }
+
+    pub fn labels(&self) -> &[String] {
+        &self.labels.labels
+    }
+
+    pub fn take_labels(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.labels.labels)
+    }
+
+    /// As the header says.
+    pub fn ends(&self) -> Ends {
+        self.header
+    }
 }
 
+#[derive(Debug)]
 struct Lines {
     buffer: Vec<u8>,
     number: u64,
@@ -125,7 +84,7 @@ struct Lines {
 
 impl Lines {
     /// The next line without surrounding space.
-    fn next(&mut self, input: &mut impl BufRead) -> Result<Option<&str>, AutError> {
+    fn next(&mut self, input: &mut impl BufRead) -> Result<Option<&str>, ReadError> {
         self.buffer.clear();
         self.number += 1;
         let count = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.buffer)?;
@@ -138,16 +97,16 @@ impl Lines {
         match std::str::from_utf8(&self.buffer) {
             Ok(line) if self.number == 1 => Ok(Some(line.trim_start_matches(BYTE_ORDER_MARK).trim())),
             Ok(line) => Ok(Some(line.trim())),
-            Err(_) => Err(AutError::Line { line: self.number, message: "not UTF-8 text".into() }),
+            Err(_) => Err(ReadError::Line { line: self.number, message: "not UTF-8 text".into() }),
         }
     }
 
-    fn error(&self, message: String) -> AutError {
-        AutError::Line { line: self.number, message }
+    fn error(&self, message: String) -> ReadError {
+        ReadError::Line { line: self.number, message }
     }
 }
 
-fn parse_header(line: &str) -> Result<Header, String> {
+fn parse_header(line: &str) -> Result<Ends, String> {
     if line == INCOMPLETE {
         return Err("the graph is incomplete: the search that wrote it did not visit every state".into());
     }
@@ -157,10 +116,7 @@ fn parse_header(line: &str) -> Result<Header, String> {
     let numbers: Vec<&str> = inner.split(',').map(str::trim).collect();
     let [initial, transitions, states] = numbers[..] else { return Err(expected()) };
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{}` is not a number", excerpt(text)));
-    let header = Header { initial: number(initial)?, transitions: number(transitions)?, states: number(states)? };
-    if header.states > u64::from(u32::MAX) {
-        return Err(format!("{} states are more than can be read", header.states));
-    }
+    let header = Ends { initial: number(initial)?, transitions: number(transitions)?, states: number(states)? };
     if header.initial >= header.states {
         return Err(format!(
             "the initial state {} is not below the number of states {}",
@@ -171,13 +127,13 @@ fn parse_header(line: &str) -> Result<Header, String> {
 }
 
 /// Source, raw label and target of a line. The label may hold commas: it lies between the first and the last.
-fn parse_edge(line: &str, states: u64) -> Result<(u32, &str, u32), String> {
+fn parse_edge(line: &str, states: u64) -> Result<(u64, &str, u64), String> {
     let expected = || format!("expected `(from, label, to)`, found `{}`", excerpt(line));
     let inner = line.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).ok_or_else(expected)?;
     let (from, rest) = inner.split_once(',').ok_or_else(expected)?;
     let (label, to) = rest.rsplit_once(',').ok_or_else(expected)?;
     let state = |text: &str| match text.trim().parse::<u64>() {
-        Ok(number) if number < states => Ok(number as u32),
+        Ok(number) if number < states => Ok(number),
         Ok(number) => Err(format!("state {number} is not below the number of states {states}")),
         Err(_) => Err(format!("`{}` is not a state number", excerpt(text.trim()))),
     };
@@ -191,62 +147,26 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-#[derive(Default)]
-struct Edges {
-    from: Vec<u32>,
-    label: Vec<u32>,
-    target: Vec<u32>,
+#[derive(Debug, Default)]
+struct Labels {
     /// Labels as written in the file, so that each spelling is unquoted once.
     spellings: HashMap<String, u32>,
     numbers: HashMap<String, u32>,
     labels: Vec<String>,
 }
 
-impl Edges {
-    fn push(&mut self, from: u32, raw_label: &str, target: u32) {
-        let label = match self.spellings.get(raw_label) {
-            Some(&label) => label,
-            None => {
-                let text = unquote(raw_label);
-                let label = *self.numbers.entry(text.clone()).or_insert_with(|| {
-                    self.labels.push(text);
-                    self.labels.len() as u32 - 1
-                });
-                self.spellings.insert(raw_label.into(), label);
-                label
-            }
-        };
-        self.from.push(from);
-        self.label.push(label);
-        self.target.push(target);
-    }
-
-    fn into_lts(mut self, header: &Header) -> Lts {
-        let mut first = vec![0u64; header.states as usize + 1];
-        for &from in &self.from {
-            first[from as usize + 1] += 1;
+impl Labels {
+    fn number(&mut self, raw: &str) -> u32 {
+        if let Some(&label) = self.spellings.get(raw) {
+            return label;
         }
-        for state in 0..header.states as usize {
-            first[state + 1] += first[state];
-        }
-        if !self.from.is_sorted() {
-            let mut next = first.clone();
-            let (mut label, mut target) = (vec![0; self.label.len()], vec![0; self.target.len()]);
-            for (edge, &from) in self.from.iter().enumerate() {
-                let place = &mut next[from as usize];
-                (label[*place as usize], target[*place as usize]) = (self.label[edge], self.target[edge]);
-                *place += 1;
-            }
-            (self.label, self.target) = (label, target);
-        }
-        Lts {
-            initial: header.initial as u32,
-            state_count: header.states as u32,
-            labels: self.labels,
-            first,
-            label: self.label,
-            target: self.target,
-        }
+        let text = unquote(raw);
+        let label = *self.numbers.entry(text.clone()).or_insert_with(|| {
+            self.labels.push(text);
+            self.labels.len() as u32 - 1
+        });
+        self.spellings.insert(raw.into(), label);
+        label
     }
 }
 
@@ -289,7 +209,7 @@ pub struct AutWriter<W> {
 #[derive(Debug)]
 enum HeaderPlace {
     /// Blank so far, at this offset.
-    Open { offset: u64, initial: u64 },
+    Open { offset: u64 },
     /// Already written, promising this number of edges.
     Written { transitions: u64 },
 }
@@ -302,16 +222,16 @@ const HEADER_BYTES: usize = 72;
 
 impl<W: Write + Seek> AutWriter<W> {
     /// Leaves room for the header, which [`AutWriter::finish`] fills in.
-    pub fn new(mut out: W, initial: u64) -> io::Result<AutWriter<W>> {
+    pub fn new(mut out: W) -> io::Result<AutWriter<W>> {
         let offset = out.stream_position()?;
         writeln!(out, "{:HEADER_BYTES$}", "")?;
-        Ok(AutWriter { out, header: HeaderPlace::Open { offset, initial }, transitions: 0 })
+        Ok(AutWriter { out, header: HeaderPlace::Open { offset }, transitions: 0 })
     }
 
     /// Completes the file and gives the writer back, at its end.
-    pub fn finish(mut self, states: u64) -> io::Result<W> {
+    pub fn finish(mut self, initial: u64, states: u64) -> io::Result<W> {
         match self.header {
-            HeaderPlace::Open { offset, initial } => {
+            HeaderPlace::Open { offset } => {
                 self.out.seek(SeekFrom::Start(offset))?;
                 let header = format!("des ({initial}, {}, {states})", self.transitions);
                 write!(self.out, "{header:HEADER_BYTES$}")?;
@@ -325,7 +245,7 @@ impl<W: Write + Seek> AutWriter<W> {
 
     /// Ends the file as one that is incomplete, which no reader takes for a graph, and gives the writer back.
     pub fn give_up(mut self) -> io::Result<W> {
-        if let HeaderPlace::Open { offset, .. } = self.header {
+        if let HeaderPlace::Open { offset } = self.header {
             self.out.seek(SeekFrom::Start(offset))?;
             write!(self.out, "{:HEADER_BYTES$}", INCOMPLETE)?;
             self.out.seek(SeekFrom::End(0))?;
@@ -382,7 +302,12 @@ fn check_promise(promised: u64, written: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{EdgeReader, Lts};
     use std::io::Cursor;
+
+    fn read(text: &[u8]) -> Result<Lts, ReadError> {
+        Lts::read(&mut EdgeReader::new(text)?)
+    }
 
     fn parse(text: &str) -> Result<Lts, String> {
         read(text.as_bytes()).map_err(|error| error.to_string())
@@ -437,8 +362,7 @@ mod tests {
             ("des (0, 1, 2)\n(-1, a, 0)", "line 2: `-1` is not a state number"),
             ("des (0, 0, 2)\n(0, a, 0)", "line 2: more edges than the 0 in the header"),
             ("des (0, 2, 2)\n(0, a, 0)", "line 3: the header promises 2 edges, but there are 1"),
-            ("des (0, 0, 5000000000)", "line 1: 5000000000 states are more than can be read"),
-            ("des (0, 0, 4000000000)", "line 1: the header promises 4000000000 states, but the edges name far fewer"),
+            ("des (0, 0, 4000000000)", "4000000000 states are promised, but the edges name far fewer"),
         ];
         for (text, message) in cases {
             assert_eq!(parse(text).unwrap_err(), message, "{text:?}");
@@ -460,13 +384,13 @@ mod tests {
         };
         let edges: Vec<(u64, &str, u64)> =
             (0..500).map(|_| (random(40), labels[random(labels.len() as u64) as usize], random(40))).collect();
-        let mut writer = AutWriter::new(Cursor::new(Vec::new()), 7).unwrap();
+        let mut writer = AutWriter::new(Cursor::new(Vec::new())).unwrap();
         let mut counted = AutWriter::with_counts(Vec::new(), 7, 500, 40).unwrap();
         for (from, label, to) in &edges {
             writer.edge(*from, label, *to).unwrap();
             counted.edge(*from, label, *to).unwrap();
         }
-        let lts = read(&writer.finish(40).unwrap().into_inner()[..]).unwrap();
+        let lts = read(&writer.finish(7, 40).unwrap().into_inner()[..]).unwrap();
         assert_eq!(lts, read(&counted.finish_counted().unwrap()[..]).unwrap());
         assert_eq!((lts.initial, lts.state_count), (7, 40));
         for state in 0..40 {

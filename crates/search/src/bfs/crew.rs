@@ -1,0 +1,73 @@
+//! How many search, and in how large pieces they work.
+
+/// Blocks have no fewer successors than this, unless states are very wide.
+const LEAST_SUCCESSORS: usize = 512;
+/// Words of a block that stays in the processor's caches.
+const NEAR_WORDS: usize = 32 << 10;
+/// Blocks for each worker of a part of a wave.
+const BLOCKS_PER_WORKER: usize = 4;
+
+/// Who searches, and in how large pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crew {
+    pub workers: usize,
+    /// Successors aimed at per wave, at most.
+    pub wave_successors: usize,
+    /// Successors aimed at per block by one worker, and by several, at least and at most: all of a part of a wave are
+    /// held at once then.
+    pub block_successors: usize,
+    pub shared_block_successors: [usize; 2],
+    /// Smaller waves are not worth calling others.
+    pub shared_successors: usize,
+    /// Into how many shards a store of one shard is divided, as a power of two, before others are called for the first
+    /// time: until then shards would only cost time, and where levels are narrow nobody is ever called.
+    pub shard_bits: u32,
+}
+
+impl Crew {
+    /// Enough successors for long runs of keys in every shard, few enough to stay in the processor's caches.
+    pub const BLOCK_SUCCESSORS: usize = 8192;
+    /// Enough for many workers.
+    pub const WAVE_SUCCESSORS: usize = 1 << 18;
+    /// Blocks of wide states have fewer of them: so many words of successors are enough.
+    const BLOCK_WORDS: usize = 1 << 19;
+
+    /// For states of so many words.
+    pub fn for_width(workers: usize, width: usize) -> Crew {
+        let width = width.max(1);
+        let (usual, most) = (Crew::of(workers).with_blocks_of(NEAR_WORDS / width), (Crew::BLOCK_WORDS / width).max(1));
+        Crew {
+            block_successors: usual.block_successors.min(most),
+            shared_block_successors: usual.shared_block_successors.map(|successors| successors.min(most)),
+            ..usual
+        }
+    }
+
+    pub fn of(workers: usize) -> Crew {
+        Crew {
+            workers,
+            wave_successors: Crew::WAVE_SUCCESSORS,
+            block_successors: Crew::BLOCK_SUCCESSORS,
+            shared_block_successors: [512, 4096],
+            shared_successors: 4096,
+            shard_bits: shard_bits(workers),
+        }
+    }
+
+    /// The same with blocks of at most so many successors, but not of very few.
+    pub fn with_blocks_of(self, successors: usize) -> Crew {
+        let most = successors.max(LEAST_SUCCESSORS);
+        let shared_block_successors = self.shared_block_successors.map(|successors| successors.min(most));
+        Crew { block_successors: self.block_successors.min(most), shared_block_successors, ..self }
+    }
+
+    /// How many blocks are held at once, at most.
+    pub fn blocks(&self) -> usize {
+        if self.workers == 1 { 1 } else { self.workers * BLOCKS_PER_WORKER }
+    }
+}
+
+/// Enough shards for a fair share of each worker, and few enough for long runs of keys.
+fn shard_bits(workers: usize) -> u32 {
+    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + 2).min(8) }
+}

@@ -1,0 +1,138 @@
+//! Where a breadth-first search stands, so that it can go on another day.
+//!
+//! Between two parts of a wave nothing is under way: store, queue, log and books agree. A [`Mark`] says where they stood
+//! then. When a search runs out within a part, what it did since counts for the report only: queue and log are written as long
+//! as they were at the mark, and states that were entered since are told apart, so that they are found again. Hence a search that
+//! goes on finds the same states in the same order, with the same numbers, as one that was never interrupted.
+
+use super::ledger::Books;
+use super::{Crew, Leader, Search, read, write};
+use crate::bfs::expansion::Done;
+use crate::bfs::ledger::Ledger;
+use crate::observe::Observer;
+use plimsoll_model::Model;
+use plimsoll_store::{Block, Chain, Entry, LogMark, Queue, StepLog, Unloaded};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+
+/// Where a search stood, beside its store, queue and log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Saved {
+    level: u32,
+    /// States of the level that were not expanded, and how many of them belong to a wave that had begun.
+    level_left: usize,
+    wave_left: usize,
+    books: Books,
+}
+
+/// Whoever keeps checkpoints.
+pub trait Keeper: Send {
+    /// Is it time for another one?
+    fn is_due(&self) -> bool;
+
+    /// Keeps one: what `write` writes, and `saved`. What fails is remembered; the search goes on or ends all the same.
+    fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>);
+}
+
+/// Where a search begins, who keeps checkpoints of it, and who looks on.
+#[derive(Default)]
+pub struct Keeping<'k> {
+    pub from: Option<Saved>,
+    pub keeper: Option<&'k mut dyn Keeper>,
+    pub observer: Option<&'k mut dyn Observer>,
+}
+
+impl Saved {
+    /// States that were found.
+    pub fn states(&self) -> u64 {
+        self.books.stats.states
+    }
+
+    /// Reads what was written with it into structures that are empty.
+    pub fn load(
+        &self,
+        from: &mut dyn Read,
+        store: &mut Chain,
+        queue: &mut Queue,
+        log: &mut StepLog,
+        crew: Crew,
+    ) -> Result<(), Unloaded> {
+        let states = store.load(crew.shard_bits, from)?;
+        queue.load(from)?;
+        log.load(from)?;
+        if from.read(&mut [0])? > 0 {
+            return Err(Unloaded::damaged("it does not end where it should"));
+        }
+        let states = states.unwrap_or(log.len());
+        let agree = states == log.len()
+            && states.checked_sub(self.books.expanded) == Some(queue.len() as u64)
+            && self.books.initial_states <= states
+            && self.wave_left <= self.level_left
+            && self.level_left <= queue.len();
+        if agree { Ok(()) } else { Err(Unloaded::damaged("its parts do not belong together")) }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place { level: self.level, level_left: self.level_left, wave_left: self.wave_left }
+    }
+
+    pub(super) fn into_books(self) -> Books {
+        self.books
+    }
+}
+
+/// How far a search is with a level.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    pub level: u32,
+    pub level_left: usize,
+    pub wave_left: usize,
+}
+
+/// Where everything stood when nothing was under way.
+pub(super) struct Mark {
+    saved: Saved,
+    sampled: usize,
+    queued: usize,
+    log: LogMark,
+}
+
+impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
+    /// Remembers where everything stands now.
+    pub(super) fn mark(&mut self, place: Place, ledger: &Ledger<'a, '_, M>) {
+        if self.keeper.is_some() {
+            let Place { level, level_left, wave_left } = place;
+            let saved = Saved { level, level_left, wave_left, books: ledger.books() };
+            let (sampled, queued) = (read(&self.search.tiers).sampled(), read(&self.search.queue).len());
+            self.mark = Some(Mark { saved, sampled, queued, log: ledger.log.mark() });
+        }
+    }
+
+    /// Keeps a checkpoint if it is time for one.
+    pub(super) fn keep_if_due(&mut self, ledger: &mut Ledger<'a, '_, M>) {
+        // While candidates wait for the end of their level, so does the checkpoint.
+        let can = || read(&self.search.tiers).can_be_saved();
+        if self.keeper.as_ref().is_some_and(|keeper| keeper.is_due() && can()) {
+            self.keep(0, ledger);
+        }
+    }
+
+    /// Keeps a checkpoint of how things stood at the last mark. Since then so many blocks may have been entered.
+    pub(super) fn keep(&mut self, blocks: usize, ledger: &mut Ledger<'a, '_, M>) {
+        let (Some(keeper), Some(mark)) = (&mut self.keeper, &self.mark) else { return };
+        let Search { coder, tiers, queue, .. } = self.search;
+        let blocks: Vec<_> = self.search.blocks[..blocks].iter().map(read).collect();
+        let entered = blocks.iter().filter(|block| block.done == Done::Encoded);
+        let unnumbered: Vec<(Block, &Entry)> = entered.map(|block| (block.block(), &block.entry)).collect();
+        let (tiers, mut queue) = (read(tiers), write(queue));
+        keeper.keep(&mark.saved, &mut |out| {
+            if !tiers.can_be_saved() {
+                return Err(io::Error::other("states of the level at hand have to be looked for on disk first"));
+            }
+            coder.save(out)?;
+            tiers.save(&unnumbered, mark.sampled, out)?;
+            queue.save(mark.queued, out)?;
+            ledger.log.save(mark.log, out)
+        });
+    }
+}

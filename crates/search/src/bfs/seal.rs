@@ -1,0 +1,177 @@
+//! What a breadth-first search does when memory is full and there is a disk ([`plimsoll_store::runs`]).
+//!
+//! Whether the store has room is asked when a part of a wave was expanded, before any of it is entered; if it has none,
+//! tables leave for the disk first, shard by shard. From then on what the store does not know is a candidate, which is
+//! neither numbered nor checked. A level is **sealed** when all its states were expanded: the runs are asked for all
+//! candidates, again shard by shard, and the survivors are numbered in the order in which they were found. So states,
+//! numbers, log, counts and traces are those of a search in memory. A candidate that violates a property seals the level
+//! at once, so that the search ends where it would have ended in memory: had it been met before, it would have ended then.
+
+use super::expansion::{Done, Expansion, Hit};
+use super::ledger::Ledger;
+use super::{FLUSH, Leader, MERGE, SIFT, Worker, read, write};
+use crate::verdict::Why;
+use plimsoll_model::Model;
+use plimsoll_store::runs::{Layers, Survivors};
+use plimsoll_store::{Entry, Needs, Piece, Queue, Recent, Shortage};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// Survivors on their way to the queue.
+#[derive(Default)]
+pub(super) struct Settled {
+    survivors: Survivors,
+    pub steps: Piece,
+    pub hits: Vec<Hit>,
+}
+
+impl Settled {
+    /// How many candidates were known after all.
+    pub fn known(&self) -> u64 {
+        (self.survivors.of - self.survivors.origins.len()) as u64
+    }
+
+    /// Queues the survivors from `place` on, notes how they were found and looks for violations.
+    fn number<M: Model + ?Sized>(&mut self, model: &M, queue: &Queue, place: usize) {
+        let Settled { survivors, steps, hits } = self;
+        steps.clear();
+        hits.clear();
+        let has_properties = model.has_properties();
+        let states = survivors.states.chunks_exact(model.width()).zip(&survivors.origins);
+        for (index, (state, &(parent, position))) in states.enumerate() {
+            queue.write(place + index, state);
+            steps.push(parent, position);
+            if has_properties && let Some(property) = model.violated(state) {
+                hits.push(Hit { index: index as u32, property, parent, position });
+            }
+        }
+    }
+}
+
+impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
+    /// Makes sure that all keys of some blocks find room, if there is a disk; states of `level` are being found.
+    pub(super) fn make_room(&mut self, entries: &[&Entry], level: u32) -> Result<(), Why> {
+        let search = self.search;
+        // The older tables leave first; should that not be enough, all.
+        for everything in [false, true] {
+            if write(&search.tiers).has_room(entries) {
+                return Ok(());
+            }
+            self.flush(level, everything)?;
+        }
+        if write(&search.tiers).has_room(entries) { Ok(()) } else { Err(Why::Memory) }
+    }
+
+    /// Tries again to compute the keys of a block for which the codec had no room: without learning, and if that is not
+    /// enough without tables in memory.
+    pub(super) fn encode_again(&mut self, block: &mut Expansion, level: u32) -> Result<(), Why> {
+        let search = self.search;
+        let mut encode = |worker: &mut Worker| {
+            // It may have met states of later blocks.
+            worker.lately.iter_mut().for_each(Recent::forget);
+            let sorted = read(&search.wave).blocks > 1;
+            let needs = Needs { sorted, ..read(&search.tiers).needs() };
+            block.encode(&search.coder, needs, &mut worker.keys, worker.lately.as_mut());
+            block.done == Done::Full
+        };
+        let is_full = !write(&search.tiers).forget_sample() || encode(&mut self.worker);
+        if is_full && read(&search.tiers).layers().is_some() {
+            self.flush(level, true)?;
+            encode(&mut self.worker);
+        }
+        Ok(())
+    }
+
+    /// Writes tables to disk; if those are empty, what fills memory is something else.
+    fn flush(&mut self, level: u32, everything: bool) -> Result<(), Why> {
+        let search = self.search;
+        let shards = {
+            let mut tiers = write(&search.tiers);
+            if tiers.held().0 == 0 {
+                return Err(Why::Memory);
+            }
+            search.coder.with(|coder| tiers.begin_flush(coder, level, everything));
+            tiers.shards()
+        };
+        self.for_shards(FLUSH, shards)?;
+        let mut tiers = write(&search.tiers);
+        search.coder.with(|coder| tiers.end_flush(coder))?;
+        search.defers.store(tiers.defers(), Ordering::Relaxed);
+        self.unmerged = true;
+        Ok(())
+    }
+
+    /// Asks the runs for all candidates, which are states of `level`, and numbers the survivors.
+    pub(super) fn seal(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        if !read(&search.tiers).defers() {
+            return Ok(());
+        }
+        let shards = read(&search.tiers).shards();
+        let mut few = false;
+        let fill = |layers: &mut Layers, few: &mut bool| {
+            *few = layers.candidates.len() < search.crew.shared_successors;
+            layers.fill(level)
+        };
+        while self.with_layers(|layers| fill(layers, &mut few))? {
+            // A level of a few states is never shared.
+            if few {
+                (0..shards).for_each(|shard| search.perform_on_disk(SIFT, shard));
+                self.check()?;
+            } else {
+                self.for_shards(SIFT, shards)?;
+            }
+            self.settle(level, ledger)?;
+        }
+        self.with_layers(|layers| {
+            layers.end_seal(level);
+            Ok(())
+        })?;
+        search.urgent.store(false, Ordering::Relaxed);
+        if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
+    }
+
+    /// Must the level be sealed before it is done?
+    pub(super) fn must_seal(&self, ledger: &Ledger<'a, '_, M>) -> bool {
+        let search = self.search;
+        let waiting = read(&search.tiers).layers().map_or(0, |layers| layers.candidates.len() as u64);
+        let states = ledger.tally.stats.states + waiting;
+        waiting > 0
+            && (search.urgent.load(Ordering::Relaxed)
+                || ledger.control.limits.states.is_some_and(|most| states >= most))
+    }
+
+    /// Numbers the survivors of those in the sieve.
+    fn settle(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        let mut settled = std::mem::take(&mut self.settled);
+        while self.with_layers(|layers| layers.survivors(&mut settled.survivors))? {
+            if let Some(why) = ledger.control.stopped() {
+                return Err(why);
+            }
+            let mut queue = write(&search.queue);
+            let place = queue.extend(settled.survivors.origins.len())?;
+            settled.number(search.model, &queue, place);
+            ledger.enter_survivors(&settled, level)?;
+        }
+        self.settled = settled;
+        Ok(())
+    }
+
+    fn with_layers<T>(&self, act: impl FnOnce(&mut Layers) -> Result<T, Shortage>) -> Result<T, Why> {
+        let mut tiers = write(&self.search.tiers);
+        act(tiers.layers_mut().expect("there is a disk")).map_err(Why::from)
+    }
+
+    /// Does something for every shard, with whoever there is, and says what went wrong.
+    fn for_shards(&mut self, phase: u8, shards: usize) -> Result<(), Why> {
+        self.perform_all(phase, shards)?;
+        self.check()
+    }
+
+    /// Did all of it go well?
+    fn check(&self) -> Result<(), Why> {
+        let failure = self.search.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(Ok(()), Err)
+    }
+}

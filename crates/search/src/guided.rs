@@ -1,0 +1,316 @@
+//! Guided search: states wait with a cost, and the cheapest is taken first. One loop for three orderings.
+//!
+//! - **Best first**: the cost is a guess of how far what is looked for is away. A state is entered into the store, and checked, when it is
+//!   found. Complete when nothing waits any more.
+//! - **A\*** (Hart, Nilsson and Raphael 1968): the cost is the guess and the steps taken so far. A state is entered when it is taken, so it
+//!   may wait several times, and the first time that it is taken it was reached by a shortest way, **provided that the guess is consistent**:
+//!   it falls by at most one with each step. Then traces are shortest.
+//! - **Beam**: level by level, and of each level only so many of the cheapest. What is dropped may be missed.
+
+use crate::control::Control;
+use crate::tally::Tally;
+use crate::trace::is_deadlock;
+use crate::verdict::{Outcome, Trace, Verdict, Violation, What, Why};
+use crate::walk::Guess;
+use plimsoll_model::{Model, Successors};
+use plimsoll_store::pile::{Pile, make_room};
+use plimsoll_store::region::Region;
+use plimsoll_store::{Answer, Buffers, Chain, Full, Grant, Note};
+
+/// States taken between two looks at the clock.
+const STATES_PER_LOOK: u64 = 1024;
+/// Words of an item before its state: the number of its parent, its position among the successors, its depth.
+const HEAD: usize = 3;
+/// The parent of an initial state.
+const NOBODY: u32 = u32::MAX;
+
+/// Which state comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ordering {
+    Best,
+    AStar,
+    /// So many states of each level.
+    Beam(u64),
+}
+
+/// What leads the search.
+#[derive(Clone, Copy)]
+pub enum Lead<'a> {
+    Guess(Guess<'a>),
+    /// Where nothing is known about what is looked for: states with few successors first, for deadlocks have none.
+    FewSuccessors,
+}
+
+/// Memory for a guided search, beside its store.
+#[derive(Clone, Debug)]
+pub struct GuidedRoom {
+    pub waiting: Grant,
+    /// For the way back from each state.
+    pub log: Grant,
+}
+
+/// Searches `model` in this order.
+pub fn guided<M: Model + ?Sized>(
+    model: &M,
+    ordering: Ordering,
+    lead: Lead,
+    store: &mut Chain,
+    room: &GuidedRoom,
+    control: &mut Control,
+) -> Outcome {
+    let width = model.width();
+    let mut search = Guided {
+        model,
+        ordering,
+        lead,
+        store,
+        tally: Tally::new(control.ask, model.conventions()),
+        control,
+        now: Pile::new(HEAD + width, room.waiting.clone()),
+        next: Pile::new(HEAD + width, room.waiting.clone()),
+        log: Region::new(room.log.clone()),
+        logged: 0,
+        out: Successors::new(width),
+        ahead: Successors::new(width),
+        buffers: Buffers::default(),
+        fresh: Vec::new(),
+        item: vec![0; HEAD + width],
+        offered: 0,
+        violation: None,
+        cut: None,
+    };
+    let end = search.run().and_then(|()| search.control.stopped().map_or(Ok(()), Err));
+    let stopped = search.violation.is_some() && !search.control.ask.keep_going;
+    let complete = end.is_ok() && search.cut.is_none() && !stopped;
+    search.outcome(end, complete)
+}
+
+struct Guided<'a, 'c, M: ?Sized> {
+    model: &'a M,
+    ordering: Ordering,
+    lead: Lead<'a>,
+    store: &'a mut Chain,
+    control: &'a mut Control<'c>,
+    tally: Tally,
+    now: Pile,
+    /// The next level of a beam.
+    next: Pile,
+    /// For each state entered, its parent and its position.
+    log: Region,
+    logged: u32,
+    out: Successors,
+    /// For looking at the successors of successors.
+    ahead: Successors,
+    buffers: Buffers,
+    fresh: Vec<u32>,
+    /// The state at hand, behind its head.
+    item: Vec<u32>,
+    /// States that were put aside, for an order among equals.
+    offered: u64,
+    violation: Option<Violation>,
+    /// States may have been missed.
+    cut: Option<Why>,
+}
+
+impl<M: Model + ?Sized> Guided<'_, '_, M> {
+    fn run(&mut self) -> Result<(), Why> {
+        let (mut part, mut first, mut more) = (0, 0, true);
+        while more {
+            self.out.clear();
+            more = self.model.initial_part(part, &mut self.out);
+            self.check_patience()?;
+            self.offer_all(NOBODY, first, 0)?;
+            (part, first) = (part + 1, first + self.out.len() as u32);
+        }
+        loop {
+            if let Ordering::Beam(most) = self.ordering {
+                self.take_level(most)?;
+            }
+            if self.now.is_empty() {
+                return Ok(());
+            }
+            while let Some(_cost) = self.now.pop(&mut self.item) {
+                self.take()?;
+                if self.violation.is_some() && !self.control.ask.keep_going {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The best of the next level become this one.
+    fn take_level(&mut self, most: u64) -> Result<(), Why> {
+        while self.now.len() < usize::try_from(most).unwrap_or(usize::MAX) {
+            let Some(cost) = self.next.pop(&mut self.item) else { break };
+            self.now.push(cost, &self.item).map_err(|Full| Why::Memory)?;
+        }
+        if !self.next.is_empty() {
+            self.cut = Some(Why::Lossy);
+            self.next.clear();
+        }
+        Ok(())
+    }
+
+    /// The model may have given up, and then its answers mean nothing.
+    fn check_patience(&self) -> Result<(), Why> {
+        match self.control.stopped().or(self.out.gave_up().map(Why::from)) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    /// Expands the state at hand.
+    fn take(&mut self) -> Result<(), Why> {
+        let (parent, position, depth) = (self.item[0], self.item[1], self.item[2]);
+        let state = std::mem::take(&mut self.item);
+        let expanded = self.expand(&state[HEAD..], parent, position, depth);
+        self.item = state;
+        expanded
+    }
+
+    fn expand(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<(), Why> {
+        // What was entered when it was found has its number instead of its parent's.
+        let number = match self.enters_late() {
+            false => parent,
+            true => match self.enter(state, parent, position, depth)? {
+                Some(number) => number,
+                None => return Ok(()),
+            },
+        };
+        if self.control.limits.depth.is_some_and(|limit| depth >= limit) {
+            self.cut = Some(Why::Depth);
+            return Ok(());
+        }
+        self.out.clear();
+        self.model.successors(state, &mut self.out);
+        self.check_patience()?;
+        self.tally.stats.transitions += self.out.len() as u64;
+        if is_deadlock(self.model, state, &self.out, 0..self.out.len()) {
+            let what = self.tally.deadlocks(1);
+            self.find(what, number, None);
+        }
+        for index in (0..self.out.len()).filter(|&index| self.out.step(index).is_fault()) {
+            self.model.note_fault(state, self.out.step(index));
+        }
+        self.offer_all(number, 0, depth + 1)
+    }
+
+    fn enters_late(&self) -> bool {
+        self.ordering == Ordering::AStar
+    }
+
+    /// Puts aside all successors of a state, or initial states from number `first` on; those that went wrong are noted.
+    fn offer_all(&mut self, parent: u32, first: u32, depth: u32) -> Result<(), Why> {
+        for index in 0..self.out.len() {
+            let (step, position) = (self.out.step(index), first + index as u32);
+            if !step.is_plain() {
+                let what = self.tally.wrong(step, depth, parent == NOBODY);
+                self.find(what, parent, Some(position));
+            }
+            if step.is_fault() {
+                continue;
+            }
+            let state = self.out.state(index).to_vec();
+            self.offer(&state, parent, position, depth)?;
+            if self.violation.is_some() && !self.control.ask.keep_going {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<(), Why> {
+        let parent = match self.enters_late() {
+            true => parent,
+            false => match self.enter(state, parent, position, depth)? {
+                Some(number) => number,
+                None => return Ok(()),
+            },
+        };
+        let guess = match self.lead {
+            Lead::Guess(guess) => guess(state),
+            Lead::FewSuccessors => {
+                self.ahead.clear();
+                self.model.successors(state, &mut self.ahead);
+                self.ahead.len() as u32
+            }
+        };
+        self.offered += 1;
+        let cost = match self.ordering {
+            // Among equals, what was found last.
+            Ordering::Best | Ordering::Beam(_) => {
+                u64::from(guess) << 32 | (u64::from(u32::MAX) - (self.offered & 0xFFFF_FFFF))
+            }
+            // Among equals, what is further away.
+            Ordering::AStar => u64::from(guess.saturating_add(depth)) << 32 | u64::from(u32::MAX - depth),
+        };
+        let head = [parent, position, depth];
+        let mut item = Vec::with_capacity(HEAD + state.len());
+        item.extend_from_slice(&head);
+        item.extend_from_slice(state);
+        let pile = if matches!(self.ordering, Ordering::Beam(_)) { &mut self.next } else { &mut self.now };
+        pile.push(cost, &item).map_err(|Full| Why::Memory)?;
+        let stats = &mut self.tally.stats;
+        stats.frontier = (self.now.len() + self.next.len()) as u64;
+        stats.widest_frontier = stats.widest_frontier.max(stats.frontier);
+        Ok(())
+    }
+
+    /// Enters a state into the store and checks it; its number, if it is new.
+    fn enter(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<Option<u32>, Why> {
+        match self.store.enter(state, Note::default(), &mut self.buffers, &mut self.fresh) {
+            Answer::Full => return Err(Why::Memory),
+            Answer::Known => {
+                self.tally.stats.matched += 1;
+                return Ok(None);
+            }
+            Answer::New(_) => {}
+        }
+        let number = self.logged;
+        make_room(&mut self.log, (number as usize + 1) * 8).map_err(|Full| Why::Memory)?;
+        self.log.words_mut()[number as usize * 2..][..2].copy_from_slice(&[parent, position]);
+        self.logged = number.checked_add(1).filter(|&next| next != NOBODY).ok_or(Why::Memory)?;
+        let stats = &mut self.tally.stats;
+        stats.states += 1;
+        stats.depth = stats.depth.max(depth);
+        self.control.room.keep(depth + 1)?;
+        if stats.states.is_multiple_of(STATES_PER_LOOK) || self.control.limits.states.is_some() {
+            let look = stats.states.is_multiple_of(STATES_PER_LOOK);
+            if let Some(why) = self.control.must_end(look, stats, &self.store.tiers) {
+                return Err(why);
+            }
+        }
+        if let Some(property) = self.model.violated(state) {
+            let what = self.tally.hit(property);
+            self.find(what, number, None);
+        }
+        Ok(Some(number))
+    }
+
+    fn find(&mut self, what: Option<What>, number: u32, step: Option<u32>) {
+        if let (Some(what), None) = (what, &self.violation) {
+            let mut positions: Vec<u32> = step.into_iter().collect();
+            let (mut at, log) = (number, self.log.words_mut());
+            while at != NOBODY {
+                positions.push(log[at as usize * 2 + 1]);
+                at = log[at as usize * 2];
+            }
+            positions.reverse();
+            self.violation = Some(Violation { what, trace: Trace { positions } });
+        }
+    }
+
+    fn outcome(mut self, end: Result<(), Why>, complete: bool) -> Outcome {
+        self.tally.count_error_state();
+        let verdict = match (self.violation.take(), end, self.cut) {
+            (Some(violation), _, _) => Verdict::Violated(violation),
+            (None, Err(why), _) | (None, Ok(()), Some(why)) => Verdict::Unknown(why),
+            (None, Ok(()), None) => Verdict::Holds,
+        };
+        let mut stats = self.tally.stats;
+        stats.frontier = (self.now.len() + self.next.len()) as u64;
+        stats.look_at(&self.store.tiers);
+        (self.control.watch)(&stats);
+        Outcome { verdict, stats, complete }
+    }
+}

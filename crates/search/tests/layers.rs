@@ -1,0 +1,211 @@
+//! With little memory and a disk, breadth-first search finds what it finds with plenty: the same states in the same order,
+//! the same steps that led to them, the same counts, verdict and trace, whoever searches. Where old levels are given up
+//! states may be visited again, but it ends, and none is missed.
+
+use plimsoll_ir::random::{Size, random_system};
+use plimsoll_ir::text;
+use plimsoll_model::{Around, Interp, Model};
+use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
+use plimsoll_store::disk::faulty::Faulty;
+use plimsoll_store::disk::{Disk, SLOT};
+use plimsoll_store::packing::Packing;
+use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
+use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+/// A model that remembers which states were found.
+struct Witness<'a> {
+    model: &'a dyn Model,
+    found: Mutex<BTreeSet<Vec<u32>>>,
+}
+
+impl Around for Witness<'_> {
+    fn inner(&self) -> &dyn Model {
+        self.model
+    }
+
+    fn violated_by(&self, state: &[u32]) -> Option<u32> {
+        self.found.lock().unwrap().insert(state.to_vec());
+        self.model.violated(state)
+    }
+}
+
+struct Seen {
+    states: BTreeSet<Vec<u32>>,
+    paths: Vec<Vec<u32>>,
+    outcome: Outcome,
+    report: LayersReport,
+    coder_bytes: usize,
+}
+
+const KEEP_GOING: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
+
+fn search(model: &dyn Model, mut store: Chain, crew: Crew, ask: Ask) -> Seen {
+    let witness = Witness { model, found: Mutex::new(BTreeSet::new()) };
+    let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
+    let mut log = StepLog::new(Grant::unlimited(), None);
+    let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
+    let mut outcome = bfs(&witness, &mut store, &mut queue, &mut log, crew, &mut control);
+    let mut starts = plimsoll_model::Successors::new(model.width());
+    model.initial(&mut starts);
+    let starts: BTreeSet<&[u32]> = starts.iter().filter(|(_, step)| !step.is_fault()).map(|(state, _)| state).collect();
+    let some = (0..log.len()).step_by(7 + log.len() as usize / 100);
+    let paths = some.map(|number| log.path(number, starts.len() as u64).unwrap()).collect();
+    // Candidates wait too, and how many there are depends on the memory.
+    (outcome.stats.frontier, outcome.stats.widest_frontier) = (0, 0);
+    let report = store.tiers.layers().map(Layers::report).unwrap_or_default();
+    Seen { states: witness.found.into_inner().unwrap(), paths, outcome, report, coder_bytes: store.coder.bytes() }
+}
+
+fn codec_for(model: &dyn Model, wish: Codec) -> Codec {
+    if Packing::new(&model.used_bits()).is_none() { Codec::Tree } else { wish }
+}
+
+fn plain(model: &dyn Model, codec: Codec, ask: Ask) -> Seen {
+    search(model, Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap(), Crew::of(1), ask)
+}
+
+/// How a search on disk is set up.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    codec: Codec,
+    keep: Keep,
+    /// Memory for tables and runs, in KiB.
+    memory: u64,
+    shard_bits: u32,
+    workers: usize,
+}
+
+/// A store with so much memory beside that of its codec.
+fn layered(model: &dyn Model, setup: Setup, coder_bytes: usize, runs: Vec<Box<dyn Disk>>) -> Chain {
+    let Setup { codec, keep, memory, shard_bits, .. } = setup;
+    let bytes = (memory << 10) + coder_bytes as u64;
+    let grant = Budget::new(bytes).grant("store", bytes);
+    let bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+    let spills = [(); 2].map(|()| Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited()));
+    let candidates = Candidates::new(model.width(), codec == Codec::Packed && bits > 64, &Grant::unlimited(), spills);
+    let layers = Layers::new(keep, candidates, Spill::over(runs, BLOCK_BYTES, Grant::unlimited()), &grant);
+    Chain::new(codec, &model.used_bits(), shard_bits, &grant).unwrap().above(layers)
+}
+
+fn sound() -> Vec<Box<dyn Disk>> {
+    vec![Box::new(Faulty::sound()), Box::new(Faulty::sound())]
+}
+
+fn small_crew(workers: usize) -> Crew {
+    let (wave_successors, shared_successors) = (600, 2);
+    let (block_successors, shared_block_successors) = (60, [20; 2]);
+    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors, shard_bits: 2 }
+}
+
+/// Compares a search on disk with one in memory, and says what was done on disk.
+fn compare(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask) -> LayersReport {
+    let store = layered(model, setup, truth.coder_bytes * 3, sound());
+    let seen = search(model, store, small_crew(setup.workers), ask);
+    assert_eq!(seen.outcome.verdict, truth.outcome.verdict, "{setup:?}");
+    assert_eq!(seen.outcome.complete, truth.outcome.complete, "{setup:?}: {:?}", seen.report);
+    let (expected, found) = (truth.states.len(), seen.states.len());
+    let other = format!("{setup:?}: {found} states instead of {expected}, {:?}, {:?}", seen.outcome.stats, seen.report);
+    assert!(!truth.outcome.complete || seen.states == truth.states, "{other}");
+    if seen.outcome.stats.forgotten == 0 {
+        assert!(seen.states == truth.states, "{other}");
+        assert_eq!(seen.outcome, truth.outcome, "{setup:?}");
+        assert!(seen.paths == truth.paths, "{setup:?}: other paths");
+    } else {
+        assert!(setup.keep != Keep::All, "{setup:?}");
+        assert!(!truth.outcome.complete || seen.outcome.stats.states >= truth.outcome.stats.states, "{setup:?}");
+    }
+    seen.report
+}
+
+/// Grids with shortcuts, rings with long ways back, and what else is worth asking.
+fn models() -> Vec<(&'static str, Interp)> {
+    let grid = "system \"grid\" var a: 0..19 var b: 0..19 var c: 0..19
+        command \"a\" { when (a < 19) do { a := a + 1; } } command \"b\" { when (b < 19) do { b := b + 1; } }
+        command \"c\" { when (c < 19) do { c := c + 1; } } command \"back\" { when (a == 13) && (b == 7) do { c := 0; } }
+        command \"home\" { when (a == 19) && (c == 5) do { a := 0; b := 3; } }";
+    let rings = "system \"rings\" var a: 0..699 var b: 0..2
+        command \"a\" { when (a < 699) do { a := a + 1; } } command \"round\" { when (a == 699) do { a := 0; } }
+        command \"b\" { when (b < 2) && (a == 350) do { b := b + 1; } } command \"d\" { when (b == 2) do { b := 0; } }";
+    [("grid", grid), ("rings", rings)].map(|(name, system)| (name, Interp::new(text::parse(system).unwrap()))).into()
+}
+
+const KEEPS: [Keep; 5] = [Keep::All, Keep::Last(1), Keep::Last(2), Keep::Last(5), Keep::Auto];
+
+#[test]
+fn our_own_systems_are_searched_as_in_memory() {
+    for (name, model) in models() {
+        for wish in [Codec::Packed, Codec::Tree] {
+            let truth = plain(&model, wish, KEEP_GOING);
+            assert!(truth.outcome.complete);
+            for (keep, (workers, shard_bits)) in
+                KEEPS.into_iter().flat_map(|keep| [(1, 0), (1, 3), (2, 0), (5, 2)].map(|crew| (keep, crew)))
+            {
+                for memory in [14, 20, 40] {
+                    let memory = memory << shard_bits.max(2 * (workers > 1) as u32);
+                    let setup = Setup { codec: wish, keep, memory, shard_bits, workers };
+                    let report = compare(&model, &truth, setup, KEEP_GOING);
+                    assert!(name != "grid" || memory > 60 || report.flushes > 0, "{name}, {setup:?}: {report:?}");
+                    if keep == Keep::Last(1) && name == "rings" && memory < 40 {
+                        assert!(report.flushes == 0 || report.known > 0, "{name}, {setup:?}: {report:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_systems_are_searched_as_in_memory() {
+    let (mut flushes, mut known, mut filtered) = (0, 0, 0);
+    for seed in 0..400u64 {
+        let model = Interp::new(random_system(seed, Size { states: 20_000, ..Size::MEDIUM }));
+        let ask = if seed % 3 == 0 { Ask::EVERYTHING } else { KEEP_GOING };
+        let codec = codec_for(&model, if seed % 2 == 0 { Codec::Packed } else { Codec::Tree });
+        let truth = plain(&model, codec, ask);
+        if truth.states.len() < 2_000 {
+            continue;
+        }
+        for (number, keep) in KEEPS.into_iter().enumerate() {
+            let (workers, shard_bits) = [(1, 0), (2, 1), (5, 0)][(seed as usize + number) % 3];
+            let memory = 14 << shard_bits.max(2 * (workers > 1) as u32);
+            let setup = Setup { codec, keep, memory, shard_bits, workers };
+            let report = compare(&model, &truth, setup, ask);
+            flushes += report.flushes;
+            known += report.known;
+            filtered += report.filtered;
+        }
+    }
+    assert!(flushes > 100 && known > 1_000 && filtered > 1_000, "{flushes} {known} {filtered}");
+}
+
+#[test]
+fn a_disk_that_fails_is_a_verdict() {
+    let (_, model) = models().swap_remove(0);
+    let truth = plain(&model, Codec::Packed, KEEP_GOING);
+    let setup = Setup { codec: Codec::Packed, keep: Keep::All, memory: 20, shard_bits: 0, workers: 1 };
+    let (mut failed, mut ended) = (0, 0);
+    for broken in 0..25 {
+        for disk in
+            [Faulty::after(broken, usize::MAX), Faulty::after(usize::MAX, broken * 5), Faulty::flipping(broken * 7)]
+        {
+            let store = layered(&model, setup, 0, vec![Box::new(disk)]);
+            let seen = search(&model, store, small_crew(1), KEEP_GOING);
+            match seen.outcome.verdict {
+                Verdict::Unknown(Why::Disk(message)) => {
+                    assert!(!message.is_empty() && !seen.outcome.complete);
+                    failed += 1;
+                }
+                verdict => {
+                    assert_eq!((verdict, seen.states.len()), (truth.outcome.verdict.clone(), truth.states.len()));
+                    ended += 1;
+                }
+            }
+        }
+    }
+    assert!(failed > 40 && ended > 0, "{failed} failed, {ended} ended");
+}

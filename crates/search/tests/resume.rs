@@ -1,0 +1,403 @@
+//! Wherever a search is cut, and with whatever memory and workers it goes on: the same states with the same numbers, the
+//! same counts, verdict and trace as if it had never been cut. What was damaged is refused.
+
+use plimsoll_ir::random::{Draw, Size, random_system};
+use plimsoll_model::{Around, Interp, Model, Step, Successors};
+use plimsoll_search::{Ask, Control, Crew, Keeper, Keeping, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_kept};
+use plimsoll_store::blocks::{Reader, Writer};
+use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
+use plimsoll_store::packing::Packing;
+use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
+use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog, Unloaded};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A checkpoint in memory.
+#[derive(Clone)]
+struct Kept {
+    saved: String,
+    bytes: Vec<u8>,
+}
+
+/// Keeps a checkpoint at every wave whose number it is told, or as soon as it can be, and tells the search to stop after the last of them.
+struct Notebook<'a> {
+    waves: AtomicUsize,
+    due: Vec<usize>,
+    stop: &'a AtomicBool,
+    /// All of them, in order.
+    kept: Vec<Kept>,
+}
+
+impl Keeper for Notebook<'_> {
+    fn is_due(&self) -> bool {
+        let wave = self.waves.fetch_add(1, Ordering::Relaxed);
+        self.due.iter().filter(|&&due| due <= wave).count() > self.kept.len()
+    }
+
+    fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) {
+        let mut bytes = Vec::new();
+        write(&mut bytes).unwrap();
+        self.kept.push(Kept { saved: serde_json::to_string(saved).unwrap(), bytes });
+        if !self.due.is_empty() && self.kept.len() >= self.due.len() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A model that tells the search to stop when some states were expanded, in the middle of whatever.
+struct Stopper<'a> {
+    model: &'a dyn Model,
+    left: AtomicUsize,
+    stop: &'a AtomicBool,
+}
+
+impl Around for Stopper<'_> {
+    fn inner(&self) -> &dyn Model {
+        self.model
+    }
+
+    fn successors_of(&self, state: &[u32], out: &mut Successors) {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.model.successors(state, out);
+    }
+}
+
+/// What a search is given.
+#[derive(Clone)]
+struct Setting {
+    codec: Codec,
+    crew: Crew,
+    ask: Ask,
+    /// For store, queue and log.
+    memory: [u64; 3],
+    spills: bool,
+    /// Where keys go when memory is full.
+    layered: bool,
+    /// When to keep a checkpoint, by waves; after the last the search ends.
+    due: Vec<usize>,
+    /// After how many states somebody stops it.
+    stopped_after: usize,
+}
+
+const PLENTY: [u64; 3] = [1 << 40; 3];
+
+/// Everything that must be the same.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    outcome: Outcome,
+    paths: Vec<Vec<u32>>,
+}
+
+fn small_crew(workers: usize, successors: usize) -> Crew {
+    Crew {
+        workers,
+        wave_successors: 40 * successors,
+        block_successors: 3 * successors,
+        shared_block_successors: [successors; 2],
+        shared_successors: 2,
+        shard_bits: if workers == 1 { 0 } else { 3 },
+    }
+}
+
+fn codec_for(codec: Codec, model: &dyn Model) -> Codec {
+    if codec == Codec::Packed && Packing::new(&model.used_bits()).is_none() { Codec::Tree } else { codec }
+}
+
+fn layers(model: &dyn Model, codec: Codec, grant: &Grant) -> Layers {
+    let bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+    let on = |bytes: usize| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+    let wide = codec_for(codec, model) == Codec::Packed && bits > 64;
+    let candidates = Candidates::new(model.width(), wide, &Grant::unlimited(), [on(SLOT), on(SLOT)]);
+    Layers::new(Keep::All, candidates, on(BLOCK_BYTES), grant)
+}
+
+/// Searches from the beginning or from a checkpoint; returns what was seen, and the checkpoints.
+fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(Seen, Vec<Kept>), Unloaded> {
+    let grant = |part: usize| Budget::new(1 << 40).grant("part", setting.memory[part]);
+    let spill = || setting.spills.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
+    let store_grant = grant(0);
+    let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &store_grant).unwrap();
+    if setting.layered {
+        store = store.above(layers(model, setting.codec, &store_grant));
+    }
+    let mut queue = Queue::new(model.width(), grant(1), spill());
+    let mut log = StepLog::new(grant(2), spill());
+    let from = match from {
+        Some(kept) => {
+            let saved: Saved = serde_json::from_str(&kept.saved).unwrap();
+            saved.load(&mut &kept.bytes[..], &mut store, &mut queue, &mut log, setting.crew)?;
+            Some(saved)
+        }
+        None => None,
+    };
+    let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
+    let stopper = Stopper { model, left: AtomicUsize::new(setting.stopped_after), stop: &stop };
+    let mut notebook = Notebook { waves: AtomicUsize::new(0), due: setting.due.clone(), stop: &stop, kept: Vec::new() };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask: setting.ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
+    let keeping = Keeping { from, keeper: Some(&mut notebook), observer: None };
+    let outcome = bfs_kept(&stopper, &mut store, &mut queue, &mut log, setting.crew, &mut control, keeping);
+    let starts = log.len().min(1);
+    let some = (0..log.len()).step_by(7 + log.len() as usize / 50);
+    let paths = some.map(|number| log.path(number, starts).unwrap()).collect();
+    Ok((Seen { outcome, paths }, notebook.kept))
+}
+
+fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
+    Setting {
+        codec,
+        crew,
+        ask,
+        memory: PLENTY,
+        spills: false,
+        layered: false,
+        due: Vec::new(),
+        stopped_after: usize::MAX,
+    }
+}
+
+const ALL: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
+
+/// Random systems with more than a few states and one initial state.
+fn systems(count: usize) -> impl Iterator<Item = (u64, Interp)> {
+    let size = Size { states: 3_000, ..Size::MEDIUM };
+    let all = (0..).map(move |seed| (seed, Interp::new(random_system(seed, size))));
+    let large = |model: &Interp| {
+        let mut starts = Successors::new(model.width());
+        model.initial(&mut starts);
+        let setting = unlimited(Codec::Plain, Crew::of(1), ALL);
+        starts.len() == 1 && search(model, &setting, None).unwrap().0.outcome.stats.states > 60
+    };
+    all.filter(move |(_, model)| large(model)).take(count)
+}
+
+const CODECS: [Codec; 3] = [Codec::Tree, Codec::Plain, Codec::Packed];
+
+/// Goes on from every checkpoint, with 1, 2 and 5 workers, and compares with the search that was never cut.
+fn goes_on(model: &dyn Model, whole: &Seen, kept: &[Kept], codec: Codec, ask: Ask, seed: u64) {
+    for (number, kept) in kept.iter().enumerate() {
+        let workers = [1, 2, 5][(seed as usize + number) % 3];
+        let mut setting = unlimited(codec, small_crew(workers, [4, 1, 30][number % 3]), ask);
+        setting.crew.wave_successors = small_crew(1, 4).wave_successors;
+        setting.spills = number % 2 == 1;
+        let (seen, _) = search(model, &setting, Some(kept)).unwrap();
+        assert_eq!(seen, *whole, "seed {seed}, checkpoint {number}, {workers} workers, {codec:?}");
+    }
+}
+
+#[test]
+fn a_search_goes_on_from_every_wave() {
+    let mut violated = 0;
+    for (seed, model) in systems(60) {
+        let ask = if seed % 2 == 0 { ALL } else { Ask { deadlocks: seed % 3 == 0, ..Ask::EVERYTHING } };
+        let (codec, mut draw) = (CODECS[seed as usize % 3], Draw::new(seed));
+        let crew = small_crew([1, 2, 5][seed as usize / 2 % 3], 4);
+        let (whole, _) = search(&model, &unlimited(codec, crew, ask), None).unwrap();
+        violated += matches!(whole.outcome.verdict, Verdict::Violated(_)) as u32;
+        let due: Vec<usize> = (0..4).map(|_| draw.below(30) as usize).collect();
+        let (_, kept) = search(&model, &Setting { due, ..unlimited(codec, crew, ask) }, None).unwrap();
+        goes_on(&model, &whole, &kept, codec, ask, seed);
+    }
+    assert!(violated > 15, "{violated}");
+}
+
+#[test]
+fn a_search_goes_on_where_it_was_stopped_in_the_middle_of_a_wave() {
+    let mut cut = 0;
+    for (seed, model) in systems(60) {
+        let (codec, mut draw) = (CODECS[seed as usize % 3], Draw::new(seed));
+        let crew = small_crew([1, 3][seed as usize / 3 % 2], 4);
+        let (whole, _) = search(&model, &unlimited(codec, crew, ALL), None).unwrap();
+        let stopped_after = 1 + draw.below(whole.outcome.stats.states) as usize;
+        let (part, kept) = search(&model, &Setting { stopped_after, ..unlimited(codec, crew, ALL) }, None).unwrap();
+        cut += (part.outcome.stats != whole.outcome.stats) as usize;
+        assert!(!kept.is_empty() || part.outcome.complete, "seed {seed}");
+        goes_on(&model, &whole, &kept, codec, ALL, seed);
+    }
+    assert!(cut > 30, "{cut}");
+}
+
+/// Counters that are raised one at a time, up to a limit.
+struct Counters {
+    width: usize,
+    most: u32,
+}
+
+impl Model for Counters {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn most_successors(&self) -> usize {
+        self.width
+    }
+
+    fn initial(&self, out: &mut Successors) {
+        out.push(&vec![0; self.width], Step(0));
+    }
+
+    fn successors(&self, state: &[u32], out: &mut Successors) {
+        for word in (0..self.width).filter(|&word| state[word] < self.most) {
+            let mut next = state.to_vec();
+            next[word] += 1;
+            out.push(&next, Step(word as u32));
+        }
+    }
+
+    fn used_bits(&self) -> Vec<u32> {
+        vec![7; self.width]
+    }
+}
+
+#[test]
+fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
+    let model = Counters { width: 7, most: 4 };
+    let ask = Ask { deadlocks: false, ..ALL };
+    for (number, codec) in CODECS.into_iter().cycle().take(27).enumerate() {
+        let crew = Crew { wave_successors: 9000, ..small_crew([1, 2, 5][number / 3 % 3], [300, 60][number % 2]) };
+        let (whole, _) = search(&model, &unlimited(codec, crew, ask), None).unwrap();
+        assert_eq!(whole.outcome.stats.states, 5u64.pow(7));
+        let mut memory = PLENTY;
+        // Tables grow in steps, queue and log by chunks of 64 KiB.
+        let store = if codec == Codec::Packed { 250 << 10 } else { 600 << 10 };
+        memory[number / 9] = [store, 256 << 10, 64 << 10][number / 9];
+        let (part, kept) = search(&model, &Setting { memory, ..unlimited(codec, crew, ask) }, None).unwrap();
+        assert_eq!(part.outcome.verdict, Verdict::Unknown(Why::Memory), "{codec:?} {number}");
+        let [kept] = &kept[..] else { panic!("{} checkpoints", kept.len()) };
+        for workers in [1, 3] {
+            let crew = Crew { wave_successors: 9000, ..small_crew(workers, 200) };
+            let (seen, _) = search(&model, &unlimited(codec, crew, ask), Some(kept)).unwrap();
+            assert_eq!(seen, whole, "{codec:?} {number}, {workers} workers");
+        }
+        // With as much as there was it is full again sooner or later, or tables that need not grow are just small enough.
+        match search(&model, &Setting { memory, ..unlimited(codec, crew, ask) }, Some(kept)) {
+            Ok((again, _)) if again.outcome.complete => assert_eq!(again, whole),
+            Ok((again, _)) => assert_eq!(again.outcome.verdict, Verdict::Unknown(Why::Memory)),
+            Err(error) => assert!(matches!(error, Unloaded::Memory), "{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
+    let model = Counters { width: 7, most: 4 };
+    let ask = Ask { deadlocks: false, ..ALL };
+    let (mut draw, mut were_on_disk) = (Draw::new(0), [0; 2]);
+    for (number, codec) in [Codec::Packed, Codec::Tree].into_iter().cycle().take(4).enumerate() {
+        let crew = |workers: usize| Crew { wave_successors: 9000, ..small_crew(workers, 200) };
+        let plenty = unlimited(codec, crew([1, 2, 5][number % 3]), ask);
+        let memory = |bytes: u64| [bytes, 1 << 40, 1 << 40];
+        let scarce =
+            |crew: Crew, bytes: u64| Setting { memory: memory(bytes), layered: true, ..unlimited(codec, crew, ask) };
+        let least = if codec == Codec::Packed { 150 << 10 } else { 260 << 10 };
+        let (whole, _) = search(&model, &plenty, None).unwrap();
+        // At the end of a level at the latest, so all of these become checkpoints.
+        let due: Vec<usize> = (0..3).map(|_| 24 + draw.below(22) as usize).collect();
+        let (_, on_disk) = search(&model, &Setting { due: due.clone(), ..scarce(plenty.crew, least) }, None).unwrap();
+        let (_, in_memory) = search(&model, &Setting { due, ..plenty.clone() }, None).unwrap();
+        assert!(on_disk.len() > 1 && in_memory.len() > 1);
+        let from_runs = |kept: &Kept| {
+            let mut store = Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
+            store.load(0, &mut &kept.bytes[..]).unwrap().is_none()
+        };
+        assert!(!in_memory.iter().any(from_runs));
+        were_on_disk[number % 2] += on_disk.iter().filter(|&kept| from_runs(kept)).count();
+        for (index, kept) in on_disk.iter().chain(&in_memory).enumerate() {
+            let workers = [1, 2, 5][(index + number) % 3];
+            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), 2 * least)] {
+                let (seen, _) = search(&model, &setting, Some(kept)).unwrap();
+                let (Outcome { verdict, stats, .. }, of) = (&seen.outcome, &whole.outcome.stats);
+                assert_eq!((verdict, stats.states, stats.transitions), (&Verdict::Holds, of.states, of.transitions));
+                assert_eq!(
+                    (stats.levels, stats.matched, &seen.paths),
+                    (of.levels, of.matched, &whole.paths),
+                    "{index}"
+                );
+            }
+        }
+    }
+    assert!(were_on_disk.iter().all(|&count| count >= 2), "{were_on_disk:?}");
+}
+
+/// One disk for writer and reader.
+struct Shared(Arc<Faulty>);
+
+impl Disk for Shared {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+/// Writes a checkpoint to a disk, and goes on from it; none if it could not be written.
+fn through(disk: Faulty, kept: &Kept, model: &Counters) -> Option<Result<Seen, Unloaded>> {
+    let disk = Arc::new(disk);
+    let mut writer = Writer::new(Shared(disk.clone()), Grant::unlimited());
+    writer.write_all(&kept.bytes).and_then(|()| writer.finish()).ok()?;
+    let mut bytes = Vec::new();
+    if let Err(error) = Reader::new(Shared(disk)).read_to_end(&mut bytes) {
+        return Some(Err(error.into()));
+    }
+    let kept = Kept { bytes, ..kept.clone() };
+    let setting = unlimited(Codec::Tree, small_crew(2, 100), ALL);
+    Some(search(model, &setting, Some(&kept)).map(|(seen, _)| seen))
+}
+
+#[test]
+fn whatever_fails_on_disk_the_answer_is_the_same_or_none() {
+    let model = Counters { width: 6, most: 4 };
+    let setting = unlimited(Codec::Tree, small_crew(1, 100), ALL);
+    let (whole, _) = search(&model, &setting, None).unwrap();
+    let (_, kept) = search(&model, &Setting { due: vec![5], ..setting }, None).unwrap();
+    let kept = &kept[0];
+    assert_eq!(through(Faulty::sound(), kept, &model).unwrap().unwrap(), whole);
+    let blocks = kept.bytes.len() / (64 << 10) + 2;
+    for count in 0..blocks {
+        assert!(through(Faulty::after(count, usize::MAX), kept, &model).is_none(), "write {count} of {blocks}");
+        assert!(through(Faulty::after(usize::MAX, 2 * count), kept, &model).unwrap().is_err(), "read {count}");
+        assert!(through(Faulty::losing_writes_after(count), kept, &model).unwrap().is_err(), "lost {count}");
+    }
+    assert!(through(Faulty::failing_to_sync_after(0), kept, &model).is_none());
+    let mut draw = Draw::new(7);
+    for _ in 0..100 {
+        let bit = draw.below(kept.bytes.len() as u64 * 8) as usize;
+        assert!(through(Faulty::flipping(bit), kept, &model).unwrap().is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let model = Counters { width: 6, most: 4 };
+    let setting = unlimited(Codec::Tree, small_crew(1, 100), ALL);
+    let (_, kept) = search(&model, &Setting { due: vec![3, 5], ..setting.clone() }, None).unwrap();
+    let mixed = Kept { saved: kept[0].saved.clone(), bytes: kept[1].bytes.clone() };
+    assert!(matches!(search(&model, &setting, Some(&mixed)), Err(Unloaded::Damaged(_))));
+    for codec in [Codec::Plain, Codec::Packed] {
+        let other = Setting { codec, ..setting.clone() };
+        assert!(matches!(search(&model, &other, Some(&kept[0])), Err(Unloaded::Damaged(_))), "{codec:?}");
+    }
+    let wider = Counters { width: 7, most: 4 };
+    assert!(matches!(search(&wider, &setting, Some(&kept[0])), Err(Unloaded::Damaged(_))));
+    // However short, and however wrong without anybody noticing: no panic.
+    let mut draw = Draw::new(3);
+    for round in 0..200 {
+        let mut kept = kept[round % 2].clone();
+        let at = draw.below(kept.bytes.len() as u64) as usize;
+        match round % 4 {
+            0 => kept.bytes.truncate(at),
+            1 => kept.bytes.truncate(at % 200),
+            _ => kept.bytes[at % 4096] ^= 1 << (at % 8),
+        }
+        let _ = search(&model, &setting, Some(&kept));
+    }
+}

@@ -1,0 +1,125 @@
+//! Filters: a fixed block of memory that says of a key that it was never seen, or that it may have been.
+//!
+//! The leading bits of a key choose one cache line, in which all that is ever noted about it lies; so an answer costs one access
+//! to memory. A key that is found to be new is noted. What a line does with its keys is up to the kind: [`bits`] sets a few
+//! bits for each, [`adaptive`] keeps digests as long as there is room. Into how many filters a block is divided does not
+//! matter: a line keeps its keys and their order.
+
+mod adaptive;
+mod bits;
+
+use crate::arena::{Arena, Line, Pages};
+use crate::budget::Full;
+use crate::digest::Held;
+use crate::hash;
+use crate::odds::Sum;
+use crate::packed::Run;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use bits::MOST_BITS_PER_STATE;
+
+/// One shard of a filter.
+#[derive(Debug)]
+pub struct Filter {
+    lines: Pages,
+    /// Leading bits that are the same in all keys.
+    common_bits: u32,
+    kind: Kind,
+    /// Keys that were found to be new.
+    len: usize,
+    odds: Sum,
+}
+
+/// What is kept in a line.
+#[derive(Clone, Debug)]
+enum Kind {
+    Bits(Arc<bits::Bits>),
+    Adaptive(Arc<adaptive::Adaptive>),
+}
+
+/// Was a key new, and if so, how probable was it that another would have been told apart?
+type New = Option<Sum>;
+
+impl Filter {
+    /// A filter that fills what is left of the grant.
+    pub fn new(held: Held, arena: &Arena) -> Result<Filter, Full> {
+        let mut lines = arena.pages();
+        lines.fill();
+        if lines.lines() == 0 {
+            return Err(Full);
+        }
+        let kind = match held {
+            Held::Bits(bits) => Kind::Bits(Arc::new(bits::Bits::new(bits))),
+            Held::Adaptive => Kind::Adaptive(Arc::new(adaptive::Adaptive::new())),
+            Held::Whole => unreachable!("whole digests are held in tables"),
+        };
+        Ok(Filter { lines, common_bits: 0, kind, len: 0, odds: Sum::default() })
+    }
+
+    /// The same filter in 2^`shard_bits` parts, if it can be divided into so many.
+    pub fn split(&mut self, shard_bits: u32) -> Option<Vec<Filter>> {
+        let parts = self.lines.split(1 << shard_bits)?;
+        let (mut len, mut odds) = (std::mem::take(&mut self.len), std::mem::take(&mut self.odds));
+        let part = |lines| Filter {
+            lines,
+            common_bits: self.common_bits + shard_bits,
+            kind: self.kind.clone(),
+            // What was counted so far, the first goes on counting.
+            len: std::mem::take(&mut len),
+            odds: std::mem::take(&mut odds),
+        };
+        Some(parts.into_iter().map(part).collect())
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What it missed, it is expected.
+    pub(crate) fn odds(&self) -> Sum {
+        self.odds
+    }
+
+    #[inline(always)]
+    fn home(&self, high: u64) -> usize {
+        hash::scale(high << self.common_bits, self.lines.lines())
+    }
+
+    /// Asks for the lines of keys.
+    pub fn prefetch(&self, keys: Run) {
+        keys.high.iter().for_each(|&high| self.lines.prefetch(self.home(high)));
+    }
+
+    /// Inserts keys, says of each whether it was new, and returns how many were.
+    pub fn insert_all(&mut self, keys: Run, fresh: &[AtomicU8]) -> usize {
+        self.prefetch(keys);
+        match self.kind.clone() {
+            Kind::Bits(bits) => self.insert_with(keys, fresh, |line, low| bits.insert(line, low)),
+            Kind::Adaptive(adaptive) => self.insert_with(keys, fresh, |line, low| adaptive.insert(line, low)),
+        }
+    }
+
+    #[inline(always)]
+    fn insert_with(&mut self, keys: Run, fresh: &[AtomicU8], insert: impl Fn(&mut Line, u64) -> New) -> usize {
+        let mut count = 0;
+        for ((&high, &low), fresh) in keys.high.iter().zip(keys.low).zip(fresh) {
+            let home = self.home(high);
+            let new = insert(self.lines.line_mut(home), low);
+            if let Some(odds) = new {
+                self.odds += odds;
+                count += 1;
+            }
+            fresh.store(new.is_some() as u8, Ordering::Relaxed);
+        }
+        self.len += count;
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests;

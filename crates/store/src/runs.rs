@@ -1,0 +1,428 @@
+//! Layers on disk: keys that leave memory become runs, and what memory does not know is a candidate until the runs were
+//! asked, which is done for many candidates at once ("delayed duplicate detection", Lamborn and Hansen 2008).
+//!
+//! **That is exact.** Every key that was ever inserted into the tables is in a table or in a run. A state that the tables do
+//! not know, at a time when so many candidates had come, was met before exactly if its key is in a run that was written by
+//! then: what is in a run was in a table before, and what was in a table is in a run or still there. So a run answers for
+//! candidates that came after it was written ([`Form::born`]) and for no others; a run written between two equal
+//! candidates answers for the second, and there is such a run, or the table would have known the second. Candidates keep
+//! their order, so what survives is numbered as if it had been found at once. Runs of different age become one only when no
+//! candidate waits: from then on they answer for all.
+//!
+//! Runs are merged like those of a log-structured tree: one that is not twice as large as all younger ones together is
+//! merged with them, so there are few, and a key is written again a few times only.
+
+mod block;
+mod candidates;
+mod filter;
+mod run;
+mod sieve;
+
+use crate::budget::Grant;
+use crate::cache::Distinct;
+use crate::disk::{Shortage, Spill, SpillError};
+use crate::packed::Packed;
+pub use candidates::{Candidates, Survivors};
+pub use run::BLOCK_BYTES;
+use run::{Form, Run, Writer};
+use sieve::Sieve;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Of the memory that is left to runs and tables, filters and their indexes may take so many per cent, and the sieve.
+const FILTER_PERCENT: u64 = 35;
+const SIEVE_PERCENT: u64 = 12;
+/// This part of the memory is for indexes of runs.
+const RESERVE: u64 = 32;
+/// Generations of tables in memory.
+const GENERATIONS: u64 = 2;
+/// A run is merged with the younger ones unless it is so many times as large.
+const FEWEST_TIMES: u64 = 2;
+
+/// As many levels are kept at least, if nobody says how many.
+const LEAST_LEVELS: u32 = 2;
+
+/// How long levels stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// For ever.
+    All,
+    /// So many levels; and for ever those of levels that are powers of two: whatever comes round again meets them.
+    Last(u32),
+    /// Twice as many levels as the longest way back that was seen.
+    Auto,
+}
+
+/// What was done on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LayersReport {
+    /// Runs of all shards, and their keys.
+    pub runs: u64,
+    pub keys: u64,
+    pub disk_bytes: u64,
+    /// How often memory was emptied, and how many keys were given up for good.
+    pub flushes: u64,
+    pub forgotten: u64,
+    /// States that memory did not know.
+    pub candidates: u64,
+    /// Those of them that were on disk.
+    pub known: u64,
+    /// Lookups that filters spared, and lookups that went to disk.
+    pub filtered: u64,
+    pub looked_for: u64,
+    pub written_bytes: u64,
+    pub read_bytes: u64,
+    /// Levels that are kept, where not all are.
+    pub levels: Option<u32>,
+    /// Processor time for emptying memory, for asking runs and for merging them, waiting for the disk included.
+    pub flush_seconds: f64,
+    pub ask_seconds: f64,
+    pub merge_seconds: f64,
+    /// And how much of it all was reading and writing.
+    pub disk_seconds: f64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    flushes: AtomicU64,
+    forgotten: AtomicU64,
+    candidates: AtomicU64,
+    known: AtomicU64,
+    filtered: AtomicU64,
+    looked_for: AtomicU64,
+    /// In nanoseconds.
+    flushing: AtomicU64,
+    asking: AtomicU64,
+    merging: AtomicU64,
+    /// The longest way back from a candidate to the level of what knew it.
+    longest_back: AtomicU64,
+}
+
+/// All runs of a store, and the candidates.
+#[derive(Debug)]
+pub struct Layers {
+    keep: Keep,
+    pub candidates: Candidates,
+    spill: Arc<Spill>,
+    grant: Grant,
+    /// None before the first run.
+    shards: Vec<Mutex<Shard>>,
+    sieve: Option<Sieve>,
+    /// Candidates in the sieve, and how many of them were read again.
+    sifted: usize,
+    read: usize,
+    /// Memory for all filters, and the keys they are for.
+    filter_bytes: u64,
+    filter_keys: u64,
+    /// Memory kept aside for the indexes of runs that are written when there is no other.
+    reserve: u64,
+    /// The level on which states are being found.
+    pub(crate) level: u32,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+struct Shard {
+    /// Oldest first.
+    runs: Vec<Run>,
+    /// Different keys, where some are given up.
+    sketch: Option<Distinct>,
+}
+
+impl Drop for Layers {
+    fn drop(&mut self) {
+        self.grant.give_back(self.reserve);
+    }
+}
+
+impl Layers {
+    /// Layers without runs; `grant` is that of the store, `spill` has slots of [`BLOCK_BYTES`].
+    pub fn new(keep: Keep, candidates: Candidates, spill: Spill, grant: &Grant) -> Layers {
+        assert_eq!(spill.slot_bytes(), BLOCK_BYTES);
+        let mut layers = Layers {
+            keep,
+            candidates,
+            spill: Arc::new(spill),
+            grant: grant.clone(),
+            shards: Vec::new(),
+            sieve: None,
+            sifted: 0,
+            read: 0,
+            filter_bytes: 0,
+            filter_keys: 0,
+            reserve: 0,
+            level: 0,
+            counts: Counts::default(),
+        };
+        layers.keep_reserve();
+        layers
+    }
+
+    /// Keeps memory aside, if there is any.
+    fn keep_reserve(&mut self) {
+        let bytes = self.grant.cap_bytes() / RESERVE;
+        if self.reserve == 0 && self.grant.take(bytes) {
+            self.reserve = bytes;
+        }
+    }
+
+    /// Are there runs, so that what memory does not know is a candidate?
+    pub fn defers(&self) -> bool {
+        !self.shards.is_empty()
+    }
+
+    /// Prepares for runs of so many more keys in so many shards. `others_bytes` is the memory of the store that is neither
+    /// for tables nor for runs.
+    pub(crate) fn begin_flush(&mut self, shard_bits: u32, keys: u64, others_bytes: u64) {
+        self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+        self.grant.give_back(std::mem::take(&mut self.reserve));
+        if self.shards.is_empty() {
+            let sketch = || (self.keep != Keep::All).then(|| Distinct::new(shard_bits));
+            let shard = |_| Mutex::new(Shard { runs: Vec::new(), sketch: sketch() });
+            self.shards = (0..1 << shard_bits).map(shard).collect();
+        }
+        let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
+        self.filter_bytes = ours * FILTER_PERCENT / 100;
+        self.filter_keys = self.keys() + keys;
+    }
+
+    /// Memory for a generation of tables, beside what else there is.
+    pub(crate) fn generation_bytes(&self, others_bytes: u64) -> u64 {
+        let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
+        ours * (100 - FILTER_PERCENT - SIEVE_PERCENT) / 100 / GENERATIONS
+    }
+
+    /// Memory for the filter of so many keys. Half of it all is for those that are there, for there will be twice as many
+    /// before the largest run is written again.
+    fn filter_bytes(&self, keys: u64) -> u64 {
+        (self.filter_bytes as u128 / 2 * keys as u128 / self.filter_keys.max(1) as u128) as u64
+    }
+
+    /// Writes the keys of a table that is to be dropped, of levels since `since`; memory for `most` keys may be used.
+    pub(crate) fn write(&self, shard: usize, table: &Packed, since: u32, most: usize) -> Result<(), Shortage> {
+        let start = Instant::now();
+        let (key_bits, common_bits) = table.bits();
+        let form = Form { key_bits, common_bits, born: self.candidates.count(), levels: [since, self.level] };
+        let keys = table.len() as u64;
+        let mut writer = Writer::new(&self.spill, &self.grant, form, keys, self.filter_bytes(keys));
+        let mut written = Ok(());
+        let mut sketch = self.lock(shard).sketch.take();
+        // Those that come later were candidates, and counted as such.
+        let counted = sketch.as_mut().filter(|_| self.counts.candidates.load(Ordering::Relaxed) == 0);
+        let mut counted = counted.filter(|_| self.candidates.count() == 0);
+        table.stream_within(most, |key| {
+            if written.is_ok() {
+                written = writer.push(key);
+            }
+            if let Some(sketch) = &mut counted {
+                sketch.add((key >> 64) as u64);
+            }
+        });
+        written?;
+        let run = writer.finish()?;
+        let mut shard = self.lock(shard);
+        shard.sketch = sketch;
+        shard.runs.extend(run);
+        count_time(&self.counts.flushing, start);
+        Ok(())
+    }
+
+    /// Makes filters for runs that have none, now that the tables are gone, and the sieve.
+    pub(crate) fn end_flush(&mut self, others_bytes: u64) -> Result<(), Shortage> {
+        let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
+        if self.sieve.is_none() {
+            let (shards, wide) = (self.shards.len(), self.candidates.is_wide());
+            let sieve = Sieve::new(shards, wide, ours * SIEVE_PERCENT / 100, &self.grant);
+            self.sieve = Some(sieve.map_err(|_| Shortage::Memory)?);
+        }
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            for run in shard.runs.iter_mut().filter(|run| !run.has_filter()) {
+                run.add_filter(self.filter_bytes(run.keys())).map_err(Shortage::Disk)?;
+            }
+        }
+        self.keep_reserve();
+        Ok(())
+    }
+
+    /// Puts candidates, which are states of `level`, into the sieve; false if none waits.
+    pub fn fill(&mut self, level: u32) -> Result<bool, Shortage> {
+        self.level = level;
+        let Some(sieve) = self.sieve.as_mut().filter(|_| !self.candidates.is_empty()) else { return Ok(false) };
+        let start = Instant::now();
+        (self.sifted, self.read) = (self.candidates.fill(sieve)?, 0);
+        count_time(&self.counts.asking, start);
+        self.counts.candidates.fetch_add(self.sifted as u64, Ordering::Relaxed);
+        Ok(self.sifted > 0)
+    }
+
+    /// Asks the runs of one shard for the candidates in the sieve, youngest first.
+    pub fn sift(&self, shard: usize) -> Result<(), SpillError> {
+        let start = Instant::now();
+        let sieve = self.sieve.as_ref().expect("it was filled");
+        let told_bits = self.shards.len().ilog2();
+        let Shard { runs, sketch } = &mut *self.lock(shard);
+        let counts = &self.counts;
+        let sifted = sieve.with_shard(shard, |asked| {
+            for run in runs.iter().rev() {
+                let answers = run.answer(asked)?;
+                counts.filtered.fetch_add(answers.filtered, Ordering::Relaxed);
+                counts.looked_for.fetch_add(answers.looked_for, Ordering::Relaxed);
+                counts.known.fetch_add(answers.known, Ordering::Relaxed);
+                if answers.known > 0 {
+                    let back = self.level.saturating_sub(run.levels()[0]);
+                    counts.longest_back.fetch_max(back.into(), Ordering::Relaxed);
+                }
+            }
+            if let Some(sketch) = sketch {
+                let survivors = asked.items().iter().filter(|item| !asked.is_known(item));
+                survivors.for_each(|item| sketch.add((asked.key(item) << told_bits >> told_bits >> 64) as u64));
+            }
+            Ok(())
+        });
+        count_time(&counts.asking, start);
+        sifted
+    }
+
+    /// The next survivors of those in the sieve; false if all were read.
+    pub fn survivors(&mut self, out: &mut Survivors) -> Result<bool, Shortage> {
+        let Some(sieve) = self.sieve.as_ref().filter(|_| self.read < self.sifted) else { return Ok(false) };
+        self.candidates.read(sieve, self.read, self.sifted - self.read, out)?;
+        self.read += out.of;
+        Ok(true)
+    }
+
+    /// Takes note that no candidate waits and that the states of `level` are next. What is too old goes.
+    pub fn end_seal(&mut self, level: u32) {
+        assert!(self.candidates.is_empty());
+        let last = self.kept_levels();
+        for shard in &mut self.shards {
+            let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
+            shard.runs.iter_mut().for_each(Run::settle);
+            let Some(last) = last else { continue };
+            for run in shard.runs.extract_if(.., |run| may_go(run.levels(), last, level)) {
+                self.counts.forgotten.fetch_add(run.keys(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How many levels are kept, where not all are.
+    fn kept_levels(&self) -> Option<u32> {
+        match self.keep {
+            Keep::All => None,
+            Keep::Last(levels) => Some(levels),
+            Keep::Auto => {
+                let longest = self.counts.longest_back.load(Ordering::Relaxed) as u32;
+                Some(longest.saturating_mul(2).max(LEAST_LEVELS))
+            }
+        }
+    }
+
+    /// Merges runs of one shard, if that is worth it; when no candidate waits.
+    pub fn merge(&self, shard: usize) -> Result<(), Shortage> {
+        let start = Instant::now();
+        let mut shard = self.lock(shard);
+        let runs = &mut shard.runs;
+        let most_levels = self.kept_levels().map_or(u32::MAX, |levels| levels / 2);
+        let (mut first, mut keys, mut end) = (runs.len(), 0, 0);
+        while let Some(run) = first.checked_sub(1).map(|before| &runs[before]) {
+            end = end.max(run.levels()[1]);
+            if first < runs.len() && (run.keys() > FEWEST_TIMES * keys || end - run.levels()[0] > most_levels) {
+                break;
+            }
+            keys += run.keys();
+            first -= 1;
+        }
+        if runs.len() - first > 1 {
+            let young: Vec<Run> = runs.drain(first..).collect();
+            runs.extend(Run::merge(young, self.filter_bytes(keys))?);
+        }
+        count_time(&self.counts.merging, start);
+        Ok(())
+    }
+
+    /// Are all keys that ever came here still here, and does none wait to be looked for?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.keep == Keep::All && self.candidates.is_empty()
+    }
+
+    /// Visits the keys of all runs, those of a shard without the bits that tell the shard.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(usize, u128) -> io::Result<()>) -> io::Result<()> {
+        let shards = self.shards.iter().enumerate();
+        shards
+            .map(|(number, shard)| (number, self::lock(shard)))
+            .try_for_each(|(number, shard)| shard.runs.iter().try_for_each(|run| run.visit(|key| visit(number, key))))
+    }
+
+    /// Keys of all runs.
+    pub(crate) fn keys(&self) -> u64 {
+        self.sum(Run::keys)
+    }
+
+    fn sum(&self, of: impl Fn(&Run) -> u64) -> u64 {
+        self.shards.iter().map(|shard| self::lock(shard).runs.iter().map(&of).sum::<u64>()).sum()
+    }
+
+    /// Memory of runs and sieve.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sum(Run::bytes) + self.sieve.as_ref().map_or(0, Sieve::bytes) + self.reserve
+    }
+
+    /// Keys that were given up, and about how many different ones there were; none while none was.
+    pub(crate) fn forgotten(&self) -> Option<(u64, u64)> {
+        let forgotten = self.counts.forgotten.load(Ordering::Relaxed);
+        let shards: Vec<_> = self.shards.iter().map(self::lock).collect();
+        let sketches: Option<Vec<&Distinct>> = shards.iter().map(|shard| shard.sketch.as_ref()).collect();
+        sketches.filter(|_| forgotten > 0).map(|sketches| (forgotten, Distinct::estimate_all(sketches)))
+    }
+
+    pub fn report(&self) -> LayersReport {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let seconds = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed)).as_secs_f64();
+        let counts = &self.counts;
+        let [written_bytes, read_bytes] = self.spill.traffic();
+        LayersReport {
+            runs: self.shards.iter().map(|shard| self::lock(shard).runs.len() as u64).sum(),
+            keys: self.keys(),
+            disk_bytes: self.sum(Run::disk_bytes),
+            flushes: count(&counts.flushes),
+            forgotten: count(&counts.forgotten),
+            candidates: count(&counts.candidates),
+            known: count(&counts.known),
+            filtered: count(&counts.filtered),
+            looked_for: count(&counts.looked_for),
+            written_bytes,
+            read_bytes,
+            levels: self.kept_levels(),
+            flush_seconds: seconds(&counts.flushing),
+            ask_seconds: seconds(&counts.asking),
+            merge_seconds: seconds(&counts.merging),
+            disk_seconds: self.spill.seconds(),
+        }
+    }
+
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[shard])
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn count_time(count: &AtomicU64, start: Instant) {
+    count.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+}
+
+/// May a run of these levels go if the `last` ones are kept and `level` is next? What holds a level whose number is a power
+/// of two stays: each of those has a state that none of the others had, so there are only so many of them, and so many
+/// levels.
+fn may_go([first, end]: [u32; 2], last: u32, level: u32) -> bool {
+    let holds_power = first.max(1).checked_next_power_of_two().is_some_and(|power| power <= end);
+    end.saturating_add(last) < level && !holds_power
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! States that are not held in memory and may be on disk: they wait, in the order in which they were found, until the runs
+//! are asked. Beside each state wait the way to it and its key, which then need not be computed again.
+
+use super::sieve::Sieve;
+use crate::budget::Grant;
+use crate::disk::{Shortage, Spill};
+use crate::queue::Queue;
+
+/// Words beside a state: its parent, in two halves, and which successor of that it is.
+const ORIGIN_WORDS: usize = 3;
+/// Candidates that are read at a time.
+const PIECE: usize = 4096;
+
+#[derive(Debug)]
+pub struct Candidates {
+    width: usize,
+    wide: bool,
+    /// States with their origins.
+    states: Queue,
+    keys: Queue,
+    /// How many were read since there was none.
+    read: u64,
+    record: Vec<u32>,
+}
+
+/// Candidates that no run knew.
+#[derive(Debug, Default)]
+pub struct Survivors {
+    /// How many candidates were read to find them.
+    pub of: usize,
+    /// The states, end to end.
+    pub states: Vec<u32>,
+    /// Parent and position of each.
+    pub origins: Vec<(u64, u32)>,
+}
+
+impl Candidates {
+    /// Candidates of so many words, with keys of more than 64 bits if `wide`; `spills` are for states and for keys.
+    pub fn new(width: usize, wide: bool, grant: &Grant, spills: [Spill; 2]) -> Candidates {
+        let [states, keys] = spills;
+        Candidates {
+            width,
+            wide,
+            states: Queue::new(width + ORIGIN_WORDS, grant.clone(), Some(states)),
+            keys: Queue::new(if wide { 4 } else { 2 }, grant.clone(), Some(keys)),
+            read: 0,
+            record: Vec::new(),
+        }
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide
+    }
+
+    /// How many there were since there was none.
+    pub(crate) fn count(&self) -> u64 {
+        self.read + self.len() as u64
+    }
+
+    /// Makes room for `count` more, which must be written next, and returns the place of the first.
+    pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
+        self.keys.extend(count)?;
+        self.states.extend(count)
+    }
+
+    /// Writes a state for which room was made, and how it was found; `record` is a buffer.
+    pub fn write(&self, place: usize, state: &[u32], (parent, position): (u64, u32), record: &mut Vec<u32>) {
+        record.clear();
+        record.extend_from_slice(state);
+        record.extend([(parent >> 32) as u32, parent as u32, position]);
+        self.states.write(place, record);
+    }
+
+    /// Writes the key of that state.
+    pub(crate) fn write_key(&self, place: usize, high: u64, low: u64) {
+        let key = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32];
+        self.keys.write(place, &key[..if self.wide { 4 } else { 2 }]);
+    }
+
+    /// Puts the keys of the next candidates into the sieve, and says how many.
+    pub(crate) fn fill(&mut self, sieve: &mut Sieve) -> Result<usize, Shortage> {
+        let filled = sieve.fill(&mut self.keys, self.read)?;
+        Ok(filled)
+    }
+
+    /// Reads some of those in the sieve, from the one at place `at` on, of which there are `left`.
+    pub(crate) fn read(&mut self, sieve: &Sieve, at: usize, left: usize, out: &mut Survivors) -> Result<(), Shortage> {
+        out.states.clear();
+        out.origins.clear();
+        out.of = self.states.ready(PIECE.min(left))?;
+        self.states.read(0, out.of, &mut self.record);
+        for (record, at) in self.record.chunks_exact(self.width + ORIGIN_WORDS).zip(at..) {
+            if !sieve.is_known(at) {
+                let (state, origin) = record.split_at(self.width);
+                out.states.extend_from_slice(state);
+                out.origins.push(((origin[0] as u64) << 32 | origin[1] as u64, origin[2]));
+            }
+        }
+        self.states.advance(out.of);
+        self.read = if self.states.is_empty() { 0 } else { self.read + out.of as u64 };
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+use super::*;
+use crate::arena::Arena;
+use crate::budget::Budget;
+use crate::disk::faulty::Faulty;
+use crate::packed;
+use plimsoll_ir::random::Draw;
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU8;
+
+fn spill(disk: Faulty, slot_bytes: usize) -> Spill {
+    Spill::over(vec![Box::new(disk)], slot_bytes, Grant::unlimited())
+}
+
+/// A store of one word a state in memory and on disk, beside a set.
+struct Twin {
+    layers: Layers,
+    table: Packed,
+    arena: Arena,
+    seen: HashSet<u128>,
+    shard: u128,
+    /// What is expected of the candidates that wait.
+    expected: Vec<bool>,
+    bits: u32,
+}
+
+const SHARD_BITS: u32 = 3;
+
+impl Twin {
+    fn new(keep: Keep, bits: u32, disk: Faulty) -> Twin {
+        let (wide, grant) = (bits > 64, Budget::new(4 << 20).grant("store", 4 << 20));
+        let spills = [(); 2].map(|()| spill(Faulty::sound(), crate::disk::SLOT));
+        let candidates = Candidates::new(1, wide, &Grant::unlimited(), spills);
+        let layers = Layers::new(keep, candidates, spill(disk, BLOCK_BYTES), &grant);
+        let arena = Arena::new(Grant::unlimited());
+        let table = Packed::new(bits, SHARD_BITS, &arena).unwrap();
+        Twin { layers, table, arena, seen: HashSet::new(), shard: 5, expected: Vec::new(), bits }
+    }
+
+    fn meet(&mut self, key: u128) {
+        let key = (key << SHARD_BITS >> SHARD_BITS | self.shard << (128 - SHARD_BITS)) >> (128 - self.bits)
+            << (128 - self.bits);
+        self.table.reserve(1, self.bits).unwrap();
+        let fresh = self.seen.insert(key);
+        if !self.table.insert_one(key) {
+            assert!(!fresh);
+        } else if self.layers.defers() {
+            let place = self.layers.candidates.extend(1).unwrap();
+            self.layers.candidates.write(place, &[self.expected.len() as u32], (7, 8), &mut Vec::new());
+            self.layers.candidates.write_key(place, (key >> 64) as u64, key as u64);
+            self.expected.push(fresh);
+        } else {
+            assert!(fresh);
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Shortage> {
+        self.layers.begin_flush(SHARD_BITS, self.table.len() as u64, 0);
+        self.layers.write(5, &self.table, self.layers.level, 100)?;
+        self.table = Packed::new(self.bits, SHARD_BITS, &self.arena).unwrap();
+        self.layers.end_flush(0)
+    }
+
+    fn seal(&mut self) -> Result<(), Shortage> {
+        let (mut survivors, mut found) = (Survivors::default(), Vec::new());
+        while self.layers.fill(self.layers.level)? {
+            for shard in 0..1 << SHARD_BITS {
+                self.layers.sift(shard).map_err(Shortage::Disk)?;
+            }
+            while self.layers.survivors(&mut survivors)? {
+                assert!(survivors.origins.iter().all(|&origin| origin == (7, 8)));
+                found.extend_from_slice(&survivors.states);
+            }
+        }
+        let expected = std::mem::take(&mut self.expected);
+        let expected: Vec<u32> = (0..).zip(expected).filter(|(_, fresh)| *fresh).map(|(number, _)| number).collect();
+        assert_eq!(found, expected);
+        self.layers.level += 1;
+        self.layers.end_seal(self.layers.level);
+        if self.layers.defers() { self.layers.merge(5) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_candidate_is_old_exactly_if_it_was_met_before() {
+    for (bits, range) in [(24, 1 << 14), (50, 40_000), (100, 30_000)] {
+        let (mut twin, mut draw) = (Twin::new(Keep::All, bits, Faulty::sound()), Draw::new(bits.into()));
+        for level in 0..60u64 {
+            for _ in 0..1 + draw.below(3) {
+                for _ in 0..draw.below(1500) {
+                    let number = draw.below(range).min(draw.below(range)) as u128;
+                    twin.meet(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835));
+                }
+                if level > 2 && draw.below(2) == 0 {
+                    twin.flush().unwrap();
+                }
+            }
+            twin.seal().unwrap();
+        }
+        let report = twin.layers.report();
+        assert!(report.known > 5_000 && report.filtered > 1_000 && report.flushes > 30, "{report:?}");
+        assert!(report.runs < 8 && report.levels.is_none(), "{report:?}");
+        let (on_disk, in_memory) = (twin.layers.keys(), twin.table.len() as u64);
+        assert!(on_disk + in_memory >= twin.seen.len() as u64);
+    }
+}
+
+#[test]
+fn merging_keeps_every_key_once_and_takes_no_more_disk() {
+    let (grant, mut draw) = (Budget::new(1 << 20).grant("store", 1 << 20), Draw::new(0));
+    let disk = Faulty::sound();
+    let size = disk.size();
+    let spill = Arc::new(spill(disk, BLOCK_BYTES));
+    let form = |level: u32| Form { key_bits: 60, common_bits: 0, born: 3, levels: [level, level] };
+    let (mut all, mut runs) = (HashSet::new(), Vec::new());
+    for level in [9, 4, 6] {
+        let mut keys: Vec<u128> = (0..30_000).map(|_| (draw.below(60_000) as u128 * 77_777_777) << 68).collect();
+        keys.sort();
+        keys.dedup();
+        let mut writer = Writer::new(&spill, &grant, form(level), keys.len() as u64, 10_000);
+        keys.iter().for_each(|&key| writer.push(key).unwrap());
+        all.extend(keys);
+        runs.extend(writer.finish().unwrap());
+    }
+    let before = size.load(Ordering::Relaxed);
+    let merged = Run::merge(runs, 10_000).unwrap().unwrap();
+    assert_eq!((merged.keys(), merged.levels()), (all.len() as u64, [4, 9]));
+    assert!(size.load(Ordering::Relaxed) <= before + 3 * BLOCK_BYTES);
+    drop(merged);
+    assert_eq!(grant.used_bytes(), 0);
+}
+
+#[test]
+fn what_fails_on_disk_is_an_answer() {
+    let mut failures = HashSet::new();
+    for broken in (0..40).step_by(3) {
+        for disk in
+            [Faulty::after(broken, usize::MAX), Faulty::after(usize::MAX, broken), Faulty::flipping(broken * 999)]
+        {
+            let (mut twin, mut draw) = (Twin::new(Keep::All, 50, disk), Draw::new(1));
+            let done = (0..12).try_for_each(|_| {
+                (0..4000)
+                    .for_each(|_| twin.meet((draw.below(30_000) as u128).wrapping_mul(0x9E37_79B9_7F4A_7C15 << 60)));
+                twin.flush()?;
+                twin.seal()
+            });
+            match done {
+                Err(Shortage::Disk(SpillError::Damaged)) => failures.insert("damaged"),
+                Err(Shortage::Disk(SpillError::Io(_))) => failures.insert("io"),
+                Err(other) => panic!("{other:?}"),
+                Ok(()) => failures.insert("none"),
+            };
+        }
+    }
+    assert!(failures.contains("damaged") && failures.contains("io"), "{failures:?}");
+}
+
+#[test]
+fn old_levels_go_and_powers_of_two_stay() {
+    let gone: Vec<u32> = (0..40).filter(|&level| may_go([level, level], 5, 40)).collect();
+    let expected: Vec<u32> = (0..35).filter(|level: &u32| !level.is_power_of_two()).collect();
+    assert_eq!(gone, expected);
+    assert!(!may_go([30, 33], 5, 40) && may_go([33, 34], 5, 40) && !may_go([33, 35], 5, 40));
+}
+
+#[test]
+fn tables_stream_in_order_with_little_memory() {
+    let mut table = Packed::new(60, 2, &Arena::new(Grant::unlimited())).unwrap();
+    let mut draw = Draw::new(0);
+    let keys: Vec<u64> = (0..50_000).map(|_| draw.bits() >> 6 << 4).collect();
+    table.reserve(keys.len(), 60).unwrap();
+    let fresh: Vec<AtomicU8> = keys.iter().map(|_| AtomicU8::new(0)).collect();
+    table.insert_all(packed::Run { high: &keys, low: &[] }, &fresh);
+    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    table.stream(|key| whole.push(key));
+    table.stream_within(50, |key| parts.push(key));
+    assert!(whole.len() == table.len() && whole.is_sorted() && whole == parts);
+}

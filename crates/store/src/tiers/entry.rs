@@ -1,0 +1,147 @@
+//! A block of states on its way into the store: what is known about it, and its keys.
+
+use crate::batch::Batch;
+use crate::budget::Full;
+use crate::codec::{Coder, Keys};
+use crate::packed::Run;
+use crate::recent::Recent;
+use crate::runs::Candidates;
+
+/// So few keys are not worth sorting.
+const FEW: usize = 64;
+
+/// The successors of a block of states.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// The states that were expanded, end to end; none for initial states.
+    pub parents: &'a [u32],
+    /// For each of them its first successor; one more at the end.
+    pub firsts: &'a [u32],
+    /// All successors, end to end.
+    pub states: &'a [u32],
+    /// Positions in `states`, in order, that hold no successor.
+    pub skip: &'a [u32],
+    /// What kind of step led to each successor; empty unless the store wants to know.
+    pub kinds: &'a [u8],
+    /// Steps from an initial state to the successors.
+    pub depth: u32,
+}
+
+impl<'a> Block<'a> {
+    /// States without parents and notes; `firsts` is zero and their number.
+    pub fn of(states: &'a [u32], firsts: &'a [u32; 2]) -> Block<'a> {
+        Block { parents: &[], firsts, states, skip: &[], kinds: &[], depth: 0 }
+    }
+
+    /// How many successors there are.
+    pub fn len(&self) -> usize {
+        self.firsts.last().map_or(0, |&end| end as usize)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn state(&self, position: usize) -> &'a [u32] {
+        let width = self.states.len() / self.len();
+        &self.states[position * width..][..width]
+    }
+
+    pub(super) fn parent(&self, index: usize) -> &'a [u32] {
+        let width = self.parents.len() / (self.firsts.len() - 1);
+        &self.parents[index * width..][..width]
+    }
+}
+
+/// What a store wants to know of the blocks that it is given, and into how many shards they are sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// What kind of step led to each successor.
+    pub kinds: bool,
+    /// The keys of the states that were expanded.
+    pub parents: bool,
+    /// In which old snapshots successors are: see [`super::Tiers::recognise`].
+    pub lanes: bool,
+    /// Nothing but whether they are fresh: states that were met lately need not be entered again.
+    pub fresh_only: bool,
+    /// Keys sorted by shard, however few: shards will be entered one by one.
+    pub sorted: bool,
+    pub shard_bits: u32,
+}
+
+/// The keys of a block, ready to be entered; afterwards it tells what was fresh.
+#[derive(Debug, Default)]
+pub struct Entry {
+    pub(super) states: Batch,
+    pub(super) parents: Batch,
+}
+
+impl Entry {
+    /// Computes the keys of a block, for which `coder` must have room.
+    pub fn encode(&mut self, coder: &Coder, block: Block, needs: Needs, keys: &mut Keys) -> Result<(), Full> {
+        self.encode_with(|states, keys| coder.encode(states, keys), block, needs, keys, None)
+    }
+
+    /// The same, given how keys are computed and put behind others. States that were met `lately` are left out. Keys are sorted by
+    /// shard, unless they are few and all shards are entered at once.
+    pub(crate) fn encode_with(
+        &mut self,
+        encode: impl Fn(&[u32], &mut Keys) -> Result<(), Full>,
+        block: Block,
+        needs: Needs,
+        keys: &mut Keys,
+        lately: Option<&mut Recent>,
+    ) -> Result<(), Full> {
+        if needs.parents {
+            keys.clear();
+            encode(block.parents, keys)?;
+            keys.keep(&[], None);
+            self.parents.sort(keys, block.firsts.len() - 1, needs.shard_bits);
+        }
+        keys.clear();
+        match lately {
+            Some(recent) if recent.compares_states() => {
+                encode(recent.unmet(block.states, block.skip, &mut keys.positions), keys)?;
+            }
+            lately => {
+                encode(block.states, keys)?;
+                keys.keep(block.skip, lately);
+            }
+        }
+        if needs.shard_bits == 0 || needs.parents || needs.sorted || keys.high.len() > FEW {
+            self.states.sort(keys, block.len(), needs.shard_bits);
+        } else {
+            self.states.take(keys, block.len());
+        }
+        self.states.make_lanes(needs.lanes);
+        Ok(())
+    }
+
+    /// The keys, and the positions of their states.
+    pub(crate) fn keys(&self) -> (Run<'_>, &[u32]) {
+        let all = 0..self.states.len();
+        (self.states.run(all.clone()), self.states.positions(all))
+    }
+
+    /// How many of the states are fresh.
+    pub fn fresh_count(&self) -> u32 {
+        self.states.fresh_count()
+    }
+
+    /// The positions of the fresh states, in order; once for each time that keys are computed.
+    pub fn fresh(&mut self, positions: &mut Vec<u32>) {
+        self.states.fresh(positions);
+    }
+
+    /// Puts into `parents` which of the expanded states have only successors that are in one old snapshot, or that were
+    /// recognised themselves.
+    pub fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+        parents.clear();
+        self.states.recognised(block, parents);
+    }
+
+    /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].
+    pub fn write_keys(&self, candidates: &Candidates, place: usize) {
+        self.states.fresh_keys(|index, high, low| candidates.write_key(place + index, high, low));
+    }
+}

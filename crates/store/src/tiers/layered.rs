@@ -1,0 +1,149 @@
+//! Tables that leave memory for the disk, a generation at a time.
+//!
+//! At first there is one table in each shard, as without a disk. When it has no more room all its keys become a run
+//! ([`crate::runs`]), and from then on there are two generations of tables: the younger one grows until it has its share of
+//! the memory, then the older one goes and it becomes the older one itself. So memory always holds the newest keys, which
+//! are those that are met again most often. Whether there is room is asked before keys are entered, never in between.
+
+use super::{Arena, Entry, Shard, Table, Tiers, lock, own};
+use crate::budget::Full;
+use crate::codec::Coder;
+use crate::disk::Shortage;
+use crate::packed::Packed;
+use crate::runs::Layers;
+use std::sync::PoisonError;
+
+/// Whoever leaves looks for what is not at home at most so many times, and has memory for a few keys whatever there is.
+const MOST_PASSES: usize = 16;
+const FEW_KEYS: usize = 4096;
+
+/// What exact tiers need to go on when memory is full.
+#[derive(Debug)]
+pub(super) struct Below {
+    layers: Layers,
+    /// Where the older generation has its memory, and the levels on which the generations began, older first.
+    arena: Option<Arena>,
+    since: [u32; 2],
+    /// All tables leave, not only the older generation.
+    everything: bool,
+}
+
+impl Below {
+    pub fn layers(&self) -> &Layers {
+        &self.layers
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.arena.as_ref().map_or(0, Arena::bytes) + self.layers.bytes() as usize
+    }
+}
+
+impl Tiers {
+    /// The same with room below; only for exact tiers of keys.
+    pub fn above(mut self, layers: Layers) -> Tiers {
+        assert!(matches!(own(&mut self.shards[0]).last, Table::Packed(_)), "only keys can be written to disk");
+        self.below = Some(Below { layers, arena: None, since: [0; 2], everything: true });
+        self
+    }
+
+    pub fn layers(&self) -> Option<&Layers> {
+        self.below.as_ref().map(Below::layers)
+    }
+
+    pub fn layers_mut(&mut self) -> Option<&mut Layers> {
+        self.below.as_mut().map(|below| &mut below.layers)
+    }
+
+    /// Is what memory does not know a candidate, for it may be on disk?
+    pub fn defers(&self) -> bool {
+        self.layers().is_some_and(Layers::defers)
+    }
+
+    /// Is there room for the keys of all these blocks, whatever of them is fresh? Where there is no disk nobody knows.
+    pub fn has_room(&mut self, entries: &[&Entry]) -> bool {
+        if self.below.is_none() {
+            return true;
+        }
+        let key_bits = *self.key_bits.get_mut();
+        self.shards.iter_mut().enumerate().all(|(number, shard)| {
+            let count = entries.iter().map(|entry| entry.states.count_in(number)).sum();
+            match &mut own(shard).last {
+                Table::Packed(packed) => packed.reserve_well(count, key_bits).is_ok(),
+                _ => true,
+            }
+        })
+    }
+
+    /// Decides what leaves memory: the older generation, or `everything`. States of `level` are being found.
+    pub fn begin_flush(&mut self, coder: &Coder, level: u32, everything: bool) {
+        self.sample = None;
+        let Some(below) = &mut self.below else { return };
+        below.everything = everything || own(&mut self.shards[0]).frozen.is_empty();
+        let leaving = |shard: &Shard| shard.leaving(below.everything).map(Packed::len).sum::<usize>() as u64;
+        let keys = self.shards.iter().map(|shard| leaving(&lock(shard))).sum();
+        below.layers.level = level;
+        below.layers.begin_flush(self.shard_bits, keys, coder.bytes() as u64);
+    }
+
+    /// Writes what leaves one shard.
+    pub fn flush(&self, shard: usize) -> Result<(), Shortage> {
+        let Some(below) = &self.below else { return Ok(()) };
+        let tables = lock(&self.shards[shard]);
+        let spare = self.grant.left_bytes() as usize / 4 / self.shards.len() / size_of::<u128>();
+        for (table, since) in tables.leaving(below.everything).zip(&below.since[2 - tables.generations()..]) {
+            let most = (table.outside() / MOST_PASSES).max(FEW_KEYS).max(spare);
+            below.layers.write(shard, table, *since, most)?;
+        }
+        Ok(())
+    }
+
+    /// Drops what was written and makes room for what comes.
+    pub fn end_flush(&mut self, coder: &Coder) -> Result<(), Shortage> {
+        let Some(below) = &mut self.below else { return Ok(()) };
+        let (key_bits, others, level) = (*self.key_bits.get_mut(), coder.bytes() as u64, below.layers.level);
+        // First everything that leaves, in all shards: the memory of tables is given back as a whole.
+        let older: Vec<Option<Packed>> = std::mem::take(&mut self.shards)
+            .into_iter()
+            .map(|shard| shard.into_inner().unwrap_or_else(PoisonError::into_inner).last.into_packed())
+            .map(|last| last.filter(|_| !below.everything))
+            .collect();
+        let young = std::mem::replace(&mut self.arena, Arena::new(self.grant.clone()));
+        below.arena = (!below.everything).then_some(young);
+        below.since = [below.since[1], level];
+        let most = below.layers.generation_bytes(others) as usize / older.len();
+        for older in older {
+            let table = Packed::new(key_bits, self.shard_bits, &self.arena);
+            let mut table = table.map_err(|Full| Shortage::Memory)?;
+            table.limit(most);
+            let mut shard = Shard::new(Table::Packed(table));
+            own(&mut shard).frozen.extend(older);
+            self.shards.push(shard);
+        }
+        below.layers.end_flush(others)
+    }
+}
+
+impl Table {
+    fn into_packed(self) -> Option<Packed> {
+        match self {
+            Table::Packed(packed) => Some(packed),
+            _ => None,
+        }
+    }
+}
+
+impl Shard {
+    /// How many tables there are.
+    fn generations(&self) -> usize {
+        self.frozen.len() + 1
+    }
+
+    /// The tables that leave, oldest first.
+    fn leaving(&self, everything: bool) -> impl Iterator<Item = &Packed> {
+        let last = match &self.last {
+            Table::Packed(packed) if everything => Some(packed),
+            _ => None,
+        };
+        self.frozen.iter().chain(last)
+    }
+}
