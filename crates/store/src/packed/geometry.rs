@@ -145,13 +145,13 @@ impl Geometry {
             return home ^ (attempt as usize - 1);
         }
         let line = home + self.jump(rest, attempt / 2 + attempt % 2);
-        (if line >= self.lines() { line - self.lines() } else { line }) ^ (attempt as usize - 1) % 2
+        (if line >= self.lines() { line - self.lines() } else { line }) ^ ((attempt as usize - 1) % 2)
     }
 
     /// The home of a key that was found on a try.
     #[inline(always)]
     fn home(&self, line: usize, rest: u64, attempt: u32) -> usize {
-        let line = line ^ (attempt as usize - 1) % 2;
+        let line = line ^ ((attempt as usize - 1) % 2);
         match attempt {
             1 | 2 => line,
             _ => (line + self.lines() - self.jump(rest, attempt / 2 + attempt % 2)) % self.lines(),
