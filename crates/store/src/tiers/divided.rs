@@ -25,7 +25,9 @@ impl Tiers {
             let divided = lossy::parts(filter, shard_bits);
             return divided.map(|shards| (self.shards, self.shard_bits) = (shards, shard_bits)).is_ok();
         }
-        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
+        let Ok(mut shards) = exact_shards(coder, shard_bits, self.density, &self.arena, &self.grant) else {
+            return false;
+        };
         if matches!(shard.last, Table::Levels(_)) {
             return self.divide_levels(shard_bits).is_ok();
         }
