@@ -152,6 +152,9 @@ pub struct Plan {
     pub code: Option<Arc<Code>>,
     #[serde(skip)]
     pub codec: Codec,
+    /// As few bytes as possible, whatever time that takes.
+    #[serde(skip)]
+    pub dense: bool,
     #[serde(skip)]
     pub search: Order,
     /// Where the search may go on on disk: how long levels stay there.
@@ -319,7 +322,8 @@ impl Plan {
             disk_bytes: wishes.disk_bytes,
             spill_dirs: Vec::new(),
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
-            store: codec.to_string(),
+            store: store_name(codec, wishes.store),
+            dense: wishes.store == StoreName::Compact,
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -494,6 +498,11 @@ fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Re
         None if used_bits > if has_disk { MOST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
+}
+
+/// What the report says about how states are held.
+fn store_name(codec: Codec, wish: StoreName) -> String {
+    if wish == StoreName::Compact { format!("{codec}, compact") } else { codec.to_string() }
 }
 
 /// What the structures need before the first state can be expanded, and a little more.

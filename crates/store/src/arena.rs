@@ -46,6 +46,15 @@ pub struct Pages {
     pages: Vec<NonNull<Page>>,
 }
 
+/// Where a line is.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot(NonNull<Line>);
+
+// SAFETY: an address by itself gives no access.
+unsafe impl Send for Spot {}
+// SAFETY: as above.
+unsafe impl Sync for Spot {}
+
 // SAFETY: pages belong to one owner, like boxes.
 unsafe impl Send for Pages {}
 // SAFETY: as above; what is shared can only be read.
@@ -149,6 +158,25 @@ impl Pages {
     #[inline(always)]
     pub fn prefetch(&self, line: usize) {
         prefetch(self.line(line));
+    }
+
+    /// Asks for a line, and says where it is; pages never move.
+    #[inline(always)]
+    pub fn ask_for(&self, line: usize) -> Spot {
+        let page = self.pages[line / PAGE_LINES];
+        prefetch(self.line(line));
+        // SAFETY: it is within the page.
+        Spot(unsafe { page.cast::<Line>().add(line % PAGE_LINES) })
+    }
+
+    /// The line at a spot.
+    ///
+    /// # Safety
+    /// The spot must be one of these lines.
+    #[inline(always)]
+    pub unsafe fn line_at(&mut self, spot: Spot) -> &mut Line {
+        // SAFETY: the line is ours, as the caller promises, and `&mut self` excludes all others.
+        unsafe { &mut *spot.0.as_ptr() }
     }
 }
 

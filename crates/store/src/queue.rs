@@ -1,9 +1,11 @@
 //! The frontier of a breadth-first search: states in, the same states out, in order.
 //!
-//! States lie in chunks. When the grant has no room for another chunk and there is a spill, chunks that
-//! will be needed last wait on disk; they are written and read in order, whole. Room is made first
+//! States lie in chunks. Chunks that will be needed last wait as [`differences`] where states are wide or memory is short;
+//! where there is a spill they wait on disk instead, when the grant has no room for another. Room is made first
 //! ([`Queue::extend`]) and filled then, by several workers if there are any; likewise states are first brought into
 //! memory ([`Queue::ready`]), then read, then dropped ([`Queue::advance`]). States are named by how many come before them.
+
+mod differences;
 
 use crate::budget::Grant;
 use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
@@ -13,6 +15,13 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
+/// Wider states are kept as differences from the beginning: that takes little time beside their successors.
+const WIDE_WORDS: usize = 16;
+/// How many chunks are unpacked at once, at most: enough for a wave, and fewer where memory matters most.
+const UNPACKED: usize = 32;
+const DENSE_UNPACKED: usize = 8;
+/// So many chunks are kept as they are, which is all where levels are narrow.
+const LEAST_CHUNKS: usize = 6;
 
 /// A first-in, first-out queue of states of one width.
 #[derive(Debug)]
@@ -27,6 +36,13 @@ pub struct Queue {
     /// Chunks at the front that must stay in memory.
     ready: usize,
     spare: Vec<Box<[AtomicU32]>>,
+    /// Chunks with words of their own, spare ones included.
+    whole: usize,
+    /// Bytes of chunks that are packed, and the most there were, which stay charged.
+    packed: usize,
+    most_packed: usize,
+    /// If chunks are packed before memory is short: so many of the oldest may be unpacked at once.
+    dense: Option<usize>,
     grant: Grant,
     spill: Option<Spill>,
 }
@@ -34,14 +50,36 @@ pub struct Queue {
 #[derive(Debug)]
 enum Chunk {
     Ram(Box<[AtomicU32]>),
+    Packed(Vec<u8>),
     Disk(Slot),
 }
 
 impl Queue {
     pub fn new(width: usize, grant: Grant, spill: Option<Spill>) -> Queue {
         let per_chunk = (CHUNK_WORDS / width).max(1);
-        let (chunks, spare) = (VecDeque::new(), Vec::new());
-        Queue { width, per_chunk, chunks, taken: 0, len: 0, ready: 0, spare, grant, spill }
+        let (chunks, spare, dense) = (VecDeque::new(), Vec::new(), (width >= WIDE_WORDS).then_some(UNPACKED));
+        let (whole, packed, most_packed) = (0, 0, 0);
+        Queue {
+            width,
+            per_chunk,
+            chunks,
+            taken: 0,
+            len: 0,
+            ready: 0,
+            spare,
+            whole,
+            packed,
+            most_packed,
+            dense,
+            grant,
+            spill,
+        }
+    }
+
+    /// The same, as small as can be whatever time that takes.
+    pub fn dense(mut self) -> Queue {
+        self.dense = Some(DENSE_UNPACKED);
+        self
     }
 
     pub fn len(&self) -> usize {
@@ -70,9 +108,11 @@ impl Queue {
         words.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
     }
 
-    /// Brings up to `count` of the oldest states into memory, and says how many of them are there now.
+    /// Brings up to `count` of the oldest states into memory, where they stay until they are dropped or this is called
+    /// again, and says how many of them are there now.
     pub fn ready(&mut self, count: usize) -> Result<usize, Shortage> {
-        let count = count.min(self.len);
+        let most = self.dense.map_or(usize::MAX, |chunks| chunks * self.per_chunk - self.taken);
+        let count = count.min(self.len).min(most);
         let wanted = (self.taken + count).div_ceil(self.per_chunk);
         self.ready = 0;
         while self.ready < wanted {
@@ -127,6 +167,11 @@ impl Queue {
             let range = at % self.per_chunk * self.width..(at % self.per_chunk + states) * self.width;
             match &self.chunks[chunk] {
                 Chunk::Ram(words) => put_words(out, words[range].iter().map(|word| word.load(Ordering::Relaxed)))?,
+                Chunk::Packed(packed) => {
+                    let words: Vec<AtomicU32> = (0..self.per_chunk * self.width).map(|_| AtomicU32::new(0)).collect();
+                    differences::unpack(packed, self.width, &words);
+                    put_words(out, words[range].iter().map(|word| word.load(Ordering::Relaxed)))?;
+                }
                 Chunk::Disk(slot) => {
                     let bytes = read_chunk(&mut self.spill, slot, self.per_chunk * self.width)?;
                     put_words(out, words_of(&bytes).skip(range.start).take(range.len()))?;
@@ -155,7 +200,7 @@ impl Queue {
     fn words(&self, chunk: usize) -> &[AtomicU32] {
         match &self.chunks[chunk] {
             Chunk::Ram(words) => words,
-            Chunk::Disk(_) => unreachable!("the chunk is on disk"),
+            Chunk::Packed(_) | Chunk::Disk(_) => unreachable!("the chunk waits elsewhere"),
         }
     }
 
@@ -171,8 +216,17 @@ impl Queue {
             return Ok(());
         }
         let words = self.buffer(self.chunks.len() - 1)?;
-        let Chunk::Disk(slot) = &self.chunks[chunk] else { unreachable!("just seen") };
-        let bytes = match read_chunk(&mut self.spill, slot, self.per_chunk * self.width) {
+        let bytes = match &self.chunks[chunk] {
+            Chunk::Packed(packed) => {
+                differences::unpack(packed, self.width, &words);
+                self.packed -= packed.len();
+                self.chunks[chunk] = Chunk::Ram(words);
+                return Ok(());
+            }
+            Chunk::Disk(slot) => read_chunk(&mut self.spill, slot, self.per_chunk * self.width),
+            Chunk::Ram(_) => unreachable!("just seen"),
+        };
+        let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.spare.push(words);
@@ -195,23 +249,52 @@ impl Queue {
         if let Some(buffer) = self.spare.pop() {
             return Ok(buffer);
         }
+        // The youngest full chunk in memory will be needed last. The first ones are being read.
+        let mut candidates = (self.ready.max(1)..complete).rev();
+        let youngest = candidates.find(|&chunk| matches!(self.chunks[chunk], Chunk::Ram(_)));
+        if let Some(chunk) = youngest
+            && self.dense.is_some()
+            && self.whole >= LEAST_CHUNKS
+            && let Some(buffer) = self.pack(chunk)
+        {
+            return Ok(buffer);
+        }
         if self.grant.take(words as u64 * 4) {
+            self.whole += 1;
             return Ok((0..words).map(|_| AtomicU32::new(0)).collect());
         }
-        // The youngest full chunk in memory will be needed last. The first ones are being read.
-        let Some(spill) = self.spill.as_mut().filter(|_| words * 4 <= SLOT) else { return Err(Shortage::Memory) };
-        let candidates = (self.ready.max(1)..complete).rev();
-        let mut in_memory = candidates.filter(|&chunk| matches!(self.chunks[chunk], Chunk::Ram(_)));
-        let Some(chunk) = in_memory.next() else { return Err(Shortage::Memory) };
-        let bytes: Vec<u8> = match &self.chunks[chunk] {
-            Chunk::Ram(words) => words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect(),
-            Chunk::Disk(_) => unreachable!("just found"),
-        };
-        let slot = spill.put(&bytes).map_err(Shortage::Disk)?;
-        match std::mem::replace(&mut self.chunks[chunk], Chunk::Disk(slot)) {
-            Chunk::Ram(buffer) => Ok(buffer),
-            Chunk::Disk(_) => unreachable!("just found"),
+        let chunk = youngest.ok_or(Shortage::Memory)?;
+        if self.spill.is_none() {
+            return self.pack(chunk).ok_or(Shortage::Memory);
         }
+        let bytes = self.words(chunk).iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
+        let bytes: Vec<u8> = bytes.collect();
+        let spill = self.spill.as_mut().filter(|_| bytes.len() <= SLOT).ok_or(Shortage::Memory)?;
+        let slot = spill.put(&bytes).map_err(Shortage::Disk)?;
+        Ok(self.replace(chunk, Chunk::Disk(slot)))
+    }
+
+    /// Puts something else in the place of a chunk, whose words are free then.
+    fn replace(&mut self, chunk: usize, other: Chunk) -> Box<[AtomicU32]> {
+        match std::mem::replace(&mut self.chunks[chunk], other) {
+            Chunk::Ram(buffer) => buffer,
+            Chunk::Packed(_) | Chunk::Disk(_) => unreachable!("it was in memory"),
+        }
+    }
+
+    /// Packs a chunk, whose words are free then; none if that gains nothing, there is a spill, or no memory at all.
+    fn pack(&mut self, chunk: usize) -> Option<Box<[AtomicU32]>> {
+        if self.spill.is_some() {
+            return None;
+        }
+        let packed = differences::pack(self.words(chunk), self.width);
+        let all = self.packed + packed.len();
+        let more = all.saturating_sub(self.most_packed);
+        if packed.len() >= self.per_chunk * self.width * 4 || !self.grant.take(more as u64) {
+            return None;
+        }
+        (self.packed, self.most_packed) = (all, self.most_packed + more);
+        Some(self.replace(chunk, Chunk::Packed(packed)))
     }
 }
 
@@ -228,8 +311,7 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let held = self.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Ram(_))).count() + self.spare.len();
-        self.grant.give_back((held * self.per_chunk * self.width * 4) as u64);
+        self.grant.give_back((self.whole * self.per_chunk * self.width * 4 + self.most_packed) as u64);
     }
 }
 
@@ -255,22 +337,45 @@ mod tests {
     fn take(queue: &mut Queue, next: &mut u32, count: usize) -> Result<usize, Shortage> {
         let (ready, mut out) = (queue.ready(count)?, Vec::new());
         for place in (0..ready).step_by(100) {
-            queue.read(place, (ready - place).min(100), &mut out);
+            queue.read(0, (ready - place).min(100), &mut out);
             for state in out.chunks(queue.width) {
                 assert!(state.iter().enumerate().all(|(word, &value)| value == *next ^ word as u32));
                 *next += 1;
             }
+            queue.advance((ready - place).min(100));
         }
-        queue.advance(ready);
         Ok(ready)
     }
 
+    /// A wave is worked off in parts, and each part finds new states.
+    #[test]
+    fn what_was_made_ready_stays_while_others_are_packed_or_spilled() {
+        for (width, chunks, spilling) in [(20, 1_000, false), (3, 40, false), (10, 40, true)] {
+            let budget = Budget::new(chunks * SLOT as u64);
+            let spill = spilling.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
+            let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), spill);
+            let (mut next_in, mut next_out, mut out) = (0, 0, Vec::new());
+            (0..100).for_each(|_| add(&mut queue, &mut next_in, 1_000).unwrap());
+            while next_out < 300_000 {
+                let ready = queue.ready(20_000).unwrap();
+                for part in (0..ready).step_by(1_000) {
+                    let count = (ready - part).min(1_000);
+                    queue.read(0, count, &mut out);
+                    assert!(out.chunks(width).zip(next_out..).all(|(state, next)| state[1] == next ^ 1));
+                    next_out += count as u32;
+                    add(&mut queue, &mut next_in, count).unwrap();
+                    queue.advance(count);
+                }
+            }
+        }
+    }
+
+    /// With differences where there is no disk.
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
         let budget = Budget::new(ram_chunks * SLOT as u64);
         let disk = Budget::new(disk_chunks * SLOT as u64);
-        let faulty = Faulty::sound();
-        let spill = Spill::on(Box::new(faulty), disk.grant("spill", u64::MAX));
-        let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), Some(spill));
+        let spill = || Spill::on(Box::new(Faulty::sound()), disk.grant("spill", u64::MAX));
+        let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), (disk_chunks > 0).then(spill));
         let (mut next_in, mut next_out) = (0u32, 0u32);
         // Add more than is taken, then drain.
         for round in 0..60 {
@@ -296,6 +401,8 @@ mod tests {
     fn order_is_kept_in_memory_and_through_the_disk() {
         for width in [1, 3, 6, 40] {
             assert!(check(width, 10_000, 0), "width {width}: in memory");
+            let most = (240_000 * width * 4 / SLOT) as u64;
+            assert!(check(width, most * 6 / 10 + 8, 0), "width {width}: as differences");
             assert!(check(width, 4, 10_000), "width {width}: spilling");
         }
     }

@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicU32;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
-/// From this size on a region uses huge pages and grows by whole ones.
-const LARGE: usize = 4 << 20;
+/// From this size on a region uses huge pages and grows by whole ones, which is little beside it.
+const LARGE: usize = 16 << 20;
 
 /// Where addresses are limited (`ulimit -v`), half of them are left to others, and of the other half a region reserves
 /// at most this part of what is left.

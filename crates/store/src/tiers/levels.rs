@@ -56,6 +56,7 @@ impl Tiers {
             shard_bits: 0,
             key_bits: AtomicU32::new(key_bits),
             arena,
+            density: crate::packed::Density::USUAL,
             sample: None,
             digest_bits: None,
             below: None,
