@@ -31,8 +31,8 @@ const HEADROOM_BYTES: u64 = 1 << 20;
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
 const LEAST_SPARE_BYTES: u64 = 512 << 10;
-/// Stack, and what the allocator keeps for a thread.
-const WORKER_BYTES: u64 = 256 << 10;
+/// Stack, what the allocator keeps for a thread, and a chunk of the frontier that is being folded.
+const WORKER_BYTES: u64 = (256 + 64) << 10;
 /// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
 const WORKERS_SHARE: u64 = 16;
 /// By how much resident memory differs between runs.
@@ -212,7 +212,7 @@ impl Facts {
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
     /// twice, where it belongs, its step.
     fn successor_bytes(&self) -> u64 {
-        self.width() * 4 * 2 + 64
+        self.width() * 4 * 2 + 72
     }
 
     /// Bytes that a worker needs for itself for each successor of a block: numbers of nodes.

@@ -145,12 +145,12 @@ fn our_own_systems_are_searched_as_in_memory() {
             for (keep, (workers, shard_bits)) in
                 KEEPS.into_iter().flat_map(|keep| [(1, 0), (1, 3), (2, 0), (5, 2)].map(|crew| (keep, crew)))
             {
-                for memory in [14, 20, 40] {
+                for memory in [8, 10, 20] {
                     let memory = memory << shard_bits.max(2 * (workers > 1) as u32);
                     let setup = Setup { codec: wish, keep, memory, shard_bits, workers };
                     let report = compare(&model, &truth, setup, KEEP_GOING);
-                    assert!(name != "grid" || memory > 60 || report.flushes > 0, "{name}, {setup:?}: {report:?}");
-                    if keep == Keep::Last(1) && name == "rings" && memory < 40 {
+                    assert!(name != "grid" || memory > 30 || report.flushes > 0, "{name}, {setup:?}: {report:?}");
+                    if keep == Keep::Last(1) && name == "rings" && memory < 20 {
                         assert!(report.flushes == 0 || report.known > 0, "{name}, {setup:?}: {report:?}");
                     }
                 }
@@ -163,7 +163,7 @@ fn our_own_systems_are_searched_as_in_memory() {
 fn random_systems_are_searched_as_in_memory() {
     let (mut flushes, mut known, mut filtered) = (0, 0, 0);
     for seed in 0..400u64 {
-        let model = Interp::new(random_system(seed, Size { states: 20_000, ..Size::MEDIUM }));
+        let model = Interp::new(random_system(seed, Size { states: 40_000, ..Size::MEDIUM }));
         let ask = if seed % 3 == 0 { Ask::EVERYTHING } else { KEEP_GOING };
         let codec = codec_for(&model, if seed % 2 == 0 { Codec::Packed } else { Codec::Tree });
         let truth = plain(&model, codec, ask);
@@ -187,7 +187,7 @@ fn random_systems_are_searched_as_in_memory() {
 fn a_disk_that_fails_is_a_verdict() {
     let (_, model) = models().swap_remove(0);
     let truth = plain(&model, Codec::Packed, KEEP_GOING);
-    let setup = Setup { codec: Codec::Packed, keep: Keep::All, memory: 20, shard_bits: 0, workers: 1 };
+    let setup = Setup { codec: Codec::Packed, keep: Keep::All, memory: 10, shard_bits: 0, workers: 1 };
     let (mut failed, mut ended) = (0, 0);
     for broken in 0..25 {
         for disk in

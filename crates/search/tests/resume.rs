@@ -262,7 +262,7 @@ fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
         assert_eq!(whole.outcome.stats.states, 5u64.pow(7));
         let mut memory = PLENTY;
         // Tables grow in steps, queue and log by chunks of 64 KiB.
-        let store = if codec == Codec::Packed { 250 << 10 } else { 600 << 10 };
+        let store = if codec == Codec::Packed { 150 << 10 } else { 300 << 10 };
         memory[number / 9] = [store, 256 << 10, 64 << 10][number / 9];
         let (part, kept) = search(&model, &Setting { memory, ..unlimited(codec, crew, ask) }, None).unwrap();
         assert_eq!(part.outcome.verdict, Verdict::Unknown(Why::Memory), "{codec:?} {number}");

@@ -70,6 +70,12 @@ impl Arena {
         Pages { arena: self.clone(), pages: Vec::new() }
     }
 
+    /// Memory for a while, which goes back to the system, if the grant has room for it.
+    pub fn beside(&self, bytes: usize) -> Option<Region> {
+        let mut region = Region::sized(bytes, self.pool().region.grant().clone());
+        region.grow(bytes).then_some(region)
+    }
+
     /// Memory in use, pages that came back included.
     pub fn bytes(&self) -> usize {
         self.pool().region.bytes()
@@ -86,6 +92,11 @@ impl Arena {
 }
 
 impl Pages {
+    /// Where its pages come from.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     /// How many lines there are.
     pub fn lines(&self) -> usize {
         self.pages.len() * PAGE_LINES
@@ -208,7 +219,9 @@ mod tests {
         );
         assert!(!one.grow(11 * PAGE_LINES, 0) && one.lines() == 6 * PAGE_LINES);
         assert!(!one.grow(7 * PAGE_LINES, 4 * PAGE_BYTES), "there is no room for what is needed beside it");
-        drop(two);
+        let beside = arena.beside(4 * PAGE_BYTES);
+        assert!(beside.is_some() && arena.beside(1).is_none());
+        drop((beside, two));
         assert!(one.grow(14 * PAGE_LINES, 0), "pages that came back are used again");
         assert!((6 * PAGE_LINES..14 * PAGE_LINES).all(|line| *one.line(line) == [0; LINE]));
         assert_eq!(arena.bytes() as u64, budget.used_bytes());

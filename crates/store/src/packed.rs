@@ -8,6 +8,7 @@
 
 mod geometry;
 mod part;
+mod waiting;
 
 use crate::arena::{Arena, Line, Spot};
 use crate::budget::Full;
@@ -76,7 +77,6 @@ pub struct Packed {
 
 #[derive(Clone, Copy, Debug)]
 struct Home {
-    part: usize,
     line: Spot,
     rest: u64,
 }
@@ -285,9 +285,8 @@ impl Packed {
         homes.clear();
         homes.reserve(keys.high.len());
         for &high in keys.high {
-            let part = self.part_of(high);
-            let (line, rest) = self.parts[part].find_home(high);
-            homes.push(Home { part, line, rest });
+            let (line, rest) = self.parts[self.part_of(high)].find_home(high);
+            homes.push(Home { line, rest });
         }
         let count = by_length!(self, LONG => self.insert_with::<LONG>(keys, &homes, fresh));
         self.homes = homes;
@@ -298,10 +297,10 @@ impl Packed {
     fn insert_with<const LONG: bool>(&mut self, keys: Run, homes: &[Home], fresh: &[AtomicU8]) -> usize {
         let mut count = 0;
         for (index, (home, fresh)) in homes.iter().zip(fresh).enumerate() {
-            let low = if LONG { keys.low(index) } else { 0 };
-            let part = &mut self.parts[home.part];
+            let (high, low) = (keys.high[index], if LONG { keys.low(index) } else { 0 });
+            let part = self.part_of(high);
             // SAFETY: `homes` was just filled, and inserting lets nothing grow.
-            let new = unsafe { part.insert::<LONG>(home.line, home.rest, keys.high[index], low) };
+            let new = unsafe { self.parts[part].insert::<LONG>(home.line, home.rest, high, low) };
             fresh.store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }

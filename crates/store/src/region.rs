@@ -86,6 +86,10 @@ impl Region {
         self.used
     }
 
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
     /// What the grant has left.
     pub fn left_bytes(&self) -> usize {
         usize::try_from(self.grant.left_bytes()).unwrap_or(usize::MAX)

@@ -346,12 +346,12 @@ impl Tiers {
 
     /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
     /// place. Every block that was encoded by then must have been entered. Who knows states by their keys is `told` the new ones,
-    /// in the order in which states were found, some at a time.
+    /// in the order in which states were found, some at a time, and only once: such keys cannot leave memory before they are settled.
     pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
-        let shape = sample.shape();
+        let (shape, twice) = (sample.shape(), told.is_none());
         if matches!(coder, Coder::Tree(tree) if *tree.shape() == shape) {
-            self.sample = sample.again();
+            self.sample = sample.again().filter(|_| twice);
             return;
         }
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
@@ -365,7 +365,7 @@ impl Tiers {
                 told(&keys);
             }
         }
-        self.sample = sample.again();
+        self.sample = sample.again().filter(|_| twice);
     }
 
     /// Shards that hold `states` as another coder encodes them.

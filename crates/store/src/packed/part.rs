@@ -1,6 +1,7 @@
 //! One part of a table: lines that grow by themselves.
 
 use super::geometry::{Found, Gathered, Geometry, TRIES};
+use super::waiting::Waiting;
 use crate::arena::{Arena, Pages, Spot};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -166,19 +167,21 @@ impl Part {
 
     /// Grows to at least `lines`, for keys of `key_bits` bits; false (and unchanged) if there is no room.
     pub fn grow<const LONG: bool>(&mut self, lines: usize, key_bits: u32) -> bool {
-        // Those that wait outside while lines are spread are charged for that time: who is not at home, and who
-        // will find the new home full.
-        let outside = self.displaced + self.aside.len() + self.len / 16;
-        if lines > MOST_LINES || !self.lines.grow(lines, outside * size_of::<u128>()) {
+        if lines > MOST_LINES {
+            return false;
+        }
+        // Those that wait outside while lines are spread: who is not at home, and who will find the new home full.
+        let outside = self.outside() + self.len / 16;
+        let Some(mut waiting) = Waiting::new::<LONG>(outside, self.lines.arena()) else { return false };
+        if !self.lines.grow(lines, 0) {
             return false;
         }
         let new = self.geometry.with(key_bits, self.lines.lines());
-        let mut waiting: Vec<u128> = self.aside.drain().collect();
-        waiting.reserve_exact(outside);
+        self.aside.drain().for_each(|key| waiting.push::<LONG>(key));
         spread::<LONG>(&self.geometry, &new, &mut self.lines, &mut waiting);
         (self.geometry, self.displaced) = (new, 0);
         let len = self.len;
-        waiting.into_iter().for_each(|key| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
+        waiting.keys::<LONG>().for_each(|key| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
         self.len = len;
         true
     }
@@ -186,7 +189,7 @@ impl Part {
 
 /// Line by line from the top end downwards, keys at home go to their new homes, which are the same line or one above;
 /// the others are left `waiting`. A new line is put together outside and written when nothing more can come to it.
-fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Vec<u128>) {
+fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Waiting) {
     let (ratio, slots) = (new.lines().div_ceil(old.lines()), new.slots());
     // So many new lines are open at a time: those of one old line, and one that it shares with the next.
     let mut open = vec![Gathered::new(); (ratio + 2).next_power_of_two()];
@@ -200,12 +203,12 @@ fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, w
             if keys.len() < slots {
                 keys.push::<LONG>(rest, low);
             } else {
-                waiting.push((high as u128) << 64 | low as u128);
+                waiting.push::<LONG>((high as u128) << 64 | low as u128);
             }
         });
         let elsewhere = (0..u32::BITS).filter(|place| others >> place & 1 == 1);
         if others != 0 {
-            waiting.extend(elsewhere.map(|place| old.key::<LONG>(number, &line, place).0));
+            elsewhere.for_each(|place| waiting.push::<LONG>(old.key::<LONG>(number, &line, place).0));
         }
         // What comes next is at home in this line or below it.
         let shared = (number as u64 * new.lines() as u64 / old.lines() as u64) as usize;

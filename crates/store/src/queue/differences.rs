@@ -9,13 +9,11 @@ const GROUP: usize = 8;
 
 /// The differences between states of `width` words.
 pub fn pack(states: &[AtomicU32], width: usize) -> Vec<u8> {
-    // Copied, with zeros before the first: comparing is much quicker where nobody else can write.
-    let mut words = vec![0; width];
-    words.extend(states.iter().map(|word| word.load(Ordering::Relaxed)));
-    // Most states take less; then nothing has to be copied.
-    let mut out = Vec::with_capacity(states.len() * 2);
-    for at in (width..words.len()).step_by(width) {
-        let (last, now) = (&words[at - width..at], &words[at..at + width]);
+    // Each is copied before it is compared: that is much quicker where nobody else can write.
+    let (mut last, mut now) = (vec![0; width], vec![0; width]);
+    let mut out = Vec::with_capacity(states.len() * 4);
+    for state in states.chunks_exact(width) {
+        now.iter_mut().zip(state).for_each(|(now, word)| *now = word.load(Ordering::Relaxed));
         let (last_groups, last_rest) = last.as_chunks::<GROUP>();
         let (groups, rest) = now.as_chunks::<GROUP>();
         for (now, last) in groups.iter().zip(last_groups) {
@@ -24,8 +22,8 @@ pub fn pack(states: &[AtomicU32], width: usize) -> Vec<u8> {
         if !rest.is_empty() {
             pack_group(rest, last_rest, &mut out);
         }
+        std::mem::swap(&mut last, &mut now);
     }
-    out.shrink_to_fit();
     out
 }
 
@@ -59,12 +57,11 @@ fn marks(word: u32) -> u8 {
 
 /// Writes the states that have these differences.
 pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
-    let mut words = vec![0u32; width + states.len()];
+    let mut state = vec![0u32; width];
     let mut differences = differences.iter().copied();
     let mut next = || differences.next().expect("as many as were packed");
-    for at in (width..words.len()).step_by(width) {
-        words.copy_within(at - width..at, at);
-        for group in words[at..at + width].chunks_mut(GROUP) {
+    for place in states.chunks_exact(width) {
+        for group in state.chunks_mut(GROUP) {
             let mut changes = next();
             let mut marks = [0u8; GROUP];
             for pair in marks[..changes.count_ones() as usize].chunks_mut(2) {
@@ -83,8 +80,8 @@ pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
                 changes &= changes - 1;
             }
         }
+        place.iter().zip(&state).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
     }
-    states.iter().zip(&words[width..]).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
 }
 
 #[cfg(test)]
