@@ -15,7 +15,7 @@ use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
-use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
+use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
 use plimsoll_store::runs::{Keep, ORIGIN_WORDS};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
@@ -25,8 +25,9 @@ use std::sync::Arc;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
-/// Report, trace, messages, thread of the signal handler, rounding of the allocator.
-const HEADROOM_BYTES: u64 = 1 << 20;
+/// Report, trace, messages, thread of the signal handler, rounding of the allocator, and code that is used from now on: there is
+/// more of it where it is not optimised.
+const HEADROOM_BYTES: u64 = if cfg!(debug_assertions) { 7 << 18 } else { 1 << 20 };
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
@@ -495,7 +496,8 @@ fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Re
         None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
         None if cached => Ok(Codec::Packed),
         // And so would those of all states when the others leave memory for the disk.
-        None if used_bits > if has_disk { MOST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
+        None if has_disk && used_bits <= MOST_BITS => Ok(Codec::Packed),
+        None if used_bits > if wish == StoreName::Compact { FEWEST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
 }

@@ -10,8 +10,9 @@ mod geometry;
 mod part;
 mod waiting;
 
-use crate::arena::{Arena, Line, Spot};
+use crate::arena::{Arena, Line, PAGE_LINES, Spot};
 use crate::budget::Full;
+use geometry::Geometry;
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -22,6 +23,8 @@ const PARTS_LOG: u32 = 5;
 const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(256 << 10, 400), (DIVIDED_BYTES, 200)];
 /// By how much a part grows at least, where there is a choice.
 const LEAST_GROWTH_PERCENT: usize = 110;
+/// How many keys more than the mean a part is ready for, in standard deviations.
+const DEVIATIONS: usize = 4;
 /// How full parts may be when there is no memory left.
 const TIGHT_LOAD_PERCENT: usize = 95;
 
@@ -34,7 +37,7 @@ pub struct Density {
 
 impl Density {
     pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145 };
-    pub const COMPACT: Density = Density { load_percent: 92, growth_percent: 108 };
+    pub const COMPACT: Density = Density { load_percent: 92, growth_percent: 118 };
 }
 
 /// A run of keys: their leading 64 bits, and the others if keys have more.
@@ -168,7 +171,8 @@ impl Packed {
         }
         self.divide(count);
         // Parts get about as many keys each; if one gets more it is fuller for a while.
-        let share = if self.part_bits == 0 { count } else { (count >> self.part_bits) * 5 / 4 + 32 };
+        let mean = count >> self.part_bits;
+        let share = if self.part_bits == 0 { count } else { mean + DEVIATIONS * mean.isqrt() + 32 };
         let mut certain = usize::MAX;
         for part in 0..self.parts.len() {
             let wanted = self.parts[part].len + share;
@@ -192,7 +196,7 @@ impl Packed {
     /// Grows a part so that `wanted` keys of `key_bits` bits fit; false (and unchanged) if there is no room.
     fn grow(&mut self, part: usize, wanted: usize, key_bits: u32, tightly: bool) -> bool {
         let before = self.parts[part].geometry;
-        let least = self.lines_for(wanted, before.with(key_bits, before.lines()).slots()).max(before.lines());
+        let least = self.lines_for(wanted, &before.with(key_bits, before.lines())).max(before.lines());
         let others = self.bytes() / size_of::<Line>() - before.lines();
         let most = self.most_lines.saturating_sub(others);
         let comfortable = if least > before.lines() { self.comfortable(part, least).min(most) } else { least };
@@ -207,9 +211,17 @@ impl Packed {
         })
     }
 
-    /// Lines for so many keys.
-    fn lines_for(&self, keys: usize, slots: usize) -> usize {
-        (keys * 100).div_ceil(slots * self.density.load_percent)
+    /// Lines for so many keys, which need not be fewer than those of `geometry`.
+    fn lines_for(&self, keys: usize, geometry: &Geometry) -> usize {
+        let lines = |of: usize| {
+            let lines = of.next_multiple_of(PAGE_LINES).min(1 << 31);
+            let slots = geometry.with(geometry.key_bits(), lines).slots();
+            (keys * 100).div_ceil(slots * self.density.load_percent)
+        };
+        // The more lines there are, the more keys each of them holds.
+        let enough = lines(geometry.lines());
+        let fewer = lines(enough);
+        if lines(fewer) <= fewer { fewer } else { enough }
     }
 
     /// So many lines that a part of at least `least` need not grow again soon. Each has sizes of its own, so that they
@@ -226,15 +238,20 @@ impl Packed {
         ((step * growth).exp().ceil() as usize).max(least)
     }
 
-    /// Divides a table that has become large, if there is memory for that.
+    /// Divides a table that is large or becomes so now, if there is memory for that.
     fn divide(&mut self, count: usize) {
         let part_bits = PARTS_LOG.saturating_sub(self.common_bits);
-        if self.part_bits > 0 || part_bits == 0 || self.parts[0].bytes() << self.common_bits < DIVIDED_BYTES {
+        if self.part_bits > 0 || part_bits == 0 {
+            return;
+        }
+        let wanted = self.lines_for(self.parts[0].len + count, &self.parts[0].geometry) * size_of::<Line>();
+        if wanted.max(self.parts[0].bytes()) << self.common_bits < DIVIDED_BYTES {
             return;
         }
         self.part_bits = part_bits;
-        let (skip, slots) = (self.common_bits + part_bits, self.parts[0].geometry.slots());
-        let least = self.lines_for((self.parts[0].len + count) >> part_bits, slots);
+        let skip = self.common_bits + part_bits;
+        let smallest = Geometry::new(self.key_bits, skip, PAGE_LINES);
+        let least = self.lines_for((self.parts[0].len + count) >> part_bits, &smallest);
         let part = |part| Part::new(self.key_bits, skip, self.comfortable(part, least), &self.arena);
         let Some(parts) = (0..1 << part_bits).map(part).collect::<Option<Vec<_>>>() else {
             self.part_bits = 0;
@@ -255,7 +272,7 @@ impl Packed {
         assert!(self.key_bits > u64::BITS || key_bits <= u64::BITS, "only short keys get longer");
         self.certain = 0;
         for part in 0..self.parts.len() {
-            if self.parts[part].geometry.holds(key_bits) {
+            if self.parts[part].geometry.key_bits() >= key_bits {
                 continue;
             }
             if !self.grow(part, self.parts[part].len, key_bits, true) {

@@ -22,7 +22,7 @@ const CHUNK_WORDS: usize = SLOT / 4;
 /// Wider states are folded from the beginning: that takes little time beside their successors.
 const WIDE_WORDS: usize = 16;
 /// So many chunks at the front stay as they are, which is all where levels are narrow; fewer where memory matters most.
-const USUAL_WHOLE: usize = 32;
+const USUAL_WHOLE: usize = 16;
 const DENSE_WHOLE: usize = 8;
 /// Memory is short when less than this part of it is left.
 const SHORT_SHARE: u64 = 4;
@@ -183,7 +183,8 @@ impl Queue {
             let chunk = at / self.per_chunk;
             let states = end.min((chunk + 1) * self.per_chunk) - at;
             let range = at % self.per_chunk * self.width..(at % self.per_chunk + states) * self.width;
-            let loaded = |words: &[AtomicU32]| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+            let loaded =
+                |words: &[AtomicU32]| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
             match &self.chunks[chunk] {
                 Chunk::Whole(whole) => put_words(out, loaded(&whole.words(self.width)[range]).into_iter())?,
                 Chunk::Folded(folded) => {

@@ -73,9 +73,9 @@ impl Geometry {
         Geometry::new(key_bits, self.skip as u32, lines)
     }
 
-    /// Can keys of so many bits be told apart?
-    pub fn holds(&self, key_bits: u32) -> bool {
-        self.skip as u32 + self.bits as u32 + self.low_bits as u32 >= key_bits
+    /// Bits of keys that can be told apart.
+    pub fn key_bits(&self) -> u32 {
+        self.skip as u32 + self.bits as u32 + self.low_bits as u32
     }
 
     /// A key without the bits that all have in common.

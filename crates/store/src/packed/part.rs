@@ -2,12 +2,14 @@
 
 use super::geometry::{Found, Gathered, Geometry, TRIES};
 use super::waiting::Waiting;
-use crate::arena::{Arena, Pages, Spot};
+use crate::arena::{Arena, LINE, Pages, Spot};
 use std::collections::HashSet;
 use std::ops::Range;
 
 /// Homes are kept in 32 bits; growth is rounded up by a few lines.
 const MOST_LINES: usize = (1 << 32) - (1 << 16);
+/// Lines are spread if they become at most so many times as many: that takes memory for so many.
+const MOST_RATIO: usize = 6;
 
 /// The keys that begin with the same bits. What a lookup needs is in one line of the processor's caches.
 #[derive(Debug)]
@@ -170,15 +172,23 @@ impl Part {
         if lines > MOST_LINES {
             return false;
         }
-        // Those that wait outside while lines are spread: who is not at home, and who will find the new home full.
-        let outside = self.outside() + self.len / 16;
+        // Those that wait outside while lines are spread: who is not at home, and who will find the new home full; where
+        // lines become many, all.
+        let all = lines > self.geometry.lines() * MOST_RATIO;
+        let outside = if all { self.len } else { self.outside() + self.len / 16 };
         let Some(mut waiting) = Waiting::new::<LONG>(outside, self.lines.arena()) else { return false };
         if !self.lines.grow(lines, 0) {
             return false;
         }
         let new = self.geometry.with(key_bits, self.lines.lines());
-        self.aside.drain().for_each(|key| waiting.push::<LONG>(key));
-        spread::<LONG>(&self.geometry, &new, &mut self.lines, &mut waiting);
+        if all {
+            self.visit::<LONG>(&mut |key| waiting.push::<LONG>(key));
+            (0..self.geometry.lines()).for_each(|line| *self.lines.line_mut(line) = [0; LINE]);
+            self.aside.clear();
+        } else {
+            self.aside.drain().for_each(|key| waiting.push::<LONG>(key));
+            spread::<LONG>(&self.geometry, &new, &mut self.lines, &mut waiting);
+        }
         (self.geometry, self.displaced) = (new, 0);
         let len = self.len;
         waiting.keys::<LONG>().for_each(|key| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
