@@ -64,6 +64,7 @@ mod health;
 mod hunt;
 mod interrupt;
 mod loading;
+mod lookout;
 mod machine;
 mod masked;
 mod options;

@@ -2,7 +2,7 @@
 //! others is a fault that [`Promela::refine`] understands.
 //!
 //! [`walk`] finds most of what is missing before anything is compiled, by walking at random; a search then only
-//! meets what the walks missed. [`Watched`] is for searches that go on after faults: it ends them at such a fault.
+//! meets what the walks missed. [`Missing`] is for searches that go on after faults: it ends them at such a fault.
 
 use crate::executor::Executor;
 use crate::failure::Failure;
@@ -10,9 +10,9 @@ use crate::options::LookFor;
 use crate::subject::{self, Content, Subject};
 use plimsoll_ir::{Process, Slot};
 use plimsoll_lang::promela::Promela;
-use plimsoll_model::{Around, Interp, Model, Step, Successors};
+use plimsoll_model::{Interp, Model, Step, Successors};
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Walks, and steps of each, that must find nothing missing; more steps where there are many processes.
 const WALKS: u64 = 24;
@@ -100,48 +100,32 @@ fn request_of(state: &[u32], step: Step, interp: &Interp, promela: &Promela) -> 
     promela.refine(&message).is_some().then_some(message)
 }
 
-/// A model that has no more successors once a process had no room.
-pub struct Watched<'a> {
-    inner: &'a dyn Model,
+/// Ends a search at the first step that has no room for a process.
+pub struct Missing<'a> {
     interp: &'a Interp,
     promela: &'a Promela,
-    request: OnceLock<String>,
+    stop: &'a AtomicBool,
+    request: Option<String>,
 }
 
-impl<'a> Watched<'a> {
-    /// `inner` is the executor, or a model around it.
-    pub fn new(inner: &'a dyn Model, executor: &'a Executor, promela: &'a Promela) -> Option<Watched<'a>> {
-        Some(Watched { inner, interp: executor.interp()?, promela, request: OnceLock::new() })
+impl<'a> Missing<'a> {
+    /// `stop` ends the search.
+    pub fn new(executor: &'a Executor, promela: &'a Promela, stop: &'a AtomicBool) -> Option<Missing<'a>> {
+        Some(Missing { interp: executor.interp()?, promela, stop, request: None })
+    }
+
+    /// Told of a step that went wrong.
+    pub fn fault(&mut self, state: &[u32], step: Step) {
+        // One is enough; what else is missing the next search will find.
+        if self.request.is_none() {
+            self.request = request_of(state, step, self.interp, self.promela);
+            self.stop.fetch_or(self.request.is_some(), Ordering::SeqCst);
+        }
     }
 
     /// What was missing, if anything.
-    pub fn request(&self) -> Option<&str> {
-        self.request.get().map(String::as_str)
-    }
-}
-
-impl Around for Watched<'_> {
-    fn inner(&self) -> &dyn Model {
-        self.inner
-    }
-
-    fn passes_on(&self) -> bool {
-        self.request.get().is_none()
-    }
-
-    fn successors_of(&self, state: &[u32], out: &mut Successors) {
-        if self.passes_on() {
-            self.inner.successors(state, out);
-        }
-    }
-
-    fn fault_noted(&self, state: &[u32], step: Step) {
-        if self.request.get().is_none()
-            && let Some(request) = request_of(state, step, self.interp, self.promela)
-        {
-            // One is enough; what else is missing the next search will find.
-            let _ = self.request.set(request);
-        }
+    pub fn request(self) -> Option<String> {
+        self.request
     }
 }
 
@@ -186,26 +170,22 @@ mod tests {
     }
 
     #[test]
-    fn a_watched_model_ends_where_room_is_missing() {
+    fn a_search_ends_where_room_is_missing() {
         let (content, promela) = promela();
         let executor = Executor::interpreted(content, plimsoll_model::Patience::default());
-        let watched = Watched::new(executor.model(), &executor, &promela).unwrap();
-        let mut out = Successors::new(watched.width());
-        watched.initial(&mut out);
-        let start = out.state(0).to_vec();
+        let stop = AtomicBool::new(false);
+        let mut missing = Missing::new(&executor, &promela, &stop).unwrap();
+        let mut out = Successors::new(executor.model().width());
+        executor.model().initial(&mut out);
         let mut steps = 0;
         let sound = |out: &Successors| Some(out.iter().find(|(_, step)| !step.is_fault())?.0.to_vec());
-        while let Some(state) = sound(&out) {
-            out.clear();
-            watched.successors(&state, &mut out);
-            out.iter().filter(|(_, step)| step.is_fault()).for_each(|(_, step)| watched.note_fault(&state, step));
+        while let (Some(state), false) = (sound(&out), stop.load(Ordering::SeqCst)) {
             steps += 1;
+            out.clear();
+            executor.model().successors(&state, &mut out);
+            out.iter().filter(|(_, step)| step.is_fault()).for_each(|(_, step)| missing.fault(&state, step));
         }
-        assert!(watched.request().is_some() && steps < 20, "after {steps} steps");
-        let starts = [start.clone(), start].concat();
-        let mut firsts = Vec::new();
-        out.clear();
-        watched.successors_of_all(&starts, &mut out, &mut firsts);
-        assert_eq!((out.len(), firsts), (0, vec![0, 0]));
+        assert!(stop.load(Ordering::SeqCst) && (2..20).contains(&steps), "after {steps} steps");
+        assert!(promela.refine(&missing.request().unwrap()).is_some());
     }
 }

@@ -78,6 +78,9 @@ fn levels_may_be_given_up_and_the_search_ends() {
         assert_eq!((code, report["verdict"].as_str()), (Some(0), Some("holds")), "{strategy}: {}", report["reason"]);
         assert!(report["states"].as_u64() >= Some(1_000_000) && report["layers"]["levels"].as_u64() > Some(1));
         assert_eq!(report["plan"]["strategy"], strategy);
+        assert!(report["redundancy"].as_f64() <= report["layers"]["most_visits"].as_f64(), "{strategy}");
+        let sizes = report["level_sizes"]["states"].as_array().unwrap();
+        assert_eq!(sizes.iter().map(|size| size.as_u64().unwrap()).sum::<u64>(), report["states"].as_u64().unwrap());
     }
 }
 
@@ -85,9 +88,12 @@ fn levels_may_be_given_up_and_the_search_ends() {
 fn a_disk_that_is_too_small_or_missing_is_said() {
     let (code, report) = check(&["--memory", &little(), "--disk", "2M"]);
     assert_eq!(code, Some(20));
-    // The step log is on disk too, and says memory when it has no room.
     let reason = report["reason"].as_str().unwrap();
-    assert!(["disk: ", "memory: "].iter().any(|what| reason.starts_with(what)), "{reason}");
+    assert!(reason.starts_with("disk: "), "{reason}");
+    // The step log alone takes more.
+    let (code, report) = check(&["--memory", "200M", "--disk", "300K", "--workers", "1"]);
+    let reason = report["reason"].as_str().unwrap();
+    assert!(code == Some(20) && reason.starts_with("disk: "), "{reason}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counters.dve");
     std::fs::write(&path, COUNTERS).unwrap();

@@ -1,16 +1,15 @@
 //! Whatever is forgotten and whatever sleeps, a search that ends has visited every state of the model, and no other.
 //!
-//! `PLIMSOLL_MODELS` names another folder than ours, `PLIMSOLL_MOST_STATES` the size above which a model is left out,
-//! and `PLIMSOLL_PART=2/16` takes every sixteenth model only.
+//! Which models are tried is said in `common/corpus.rs`.
 
-use plimsoll_ir::passes::optimise;
-use plimsoll_lang::{LoadedModel, Options, load};
+#[path = "common/corpus.rs"]
+mod corpus;
+
 use plimsoll_model::{Around, Jit, Model};
 use plimsoll_search::{
     Ask, Control, Crew, Limits, Outcome, PathRoom, Sleep, bfs, dfs, item_words, sleep, sleeping_dfs,
 };
 use plimsoll_store::{Block, Budget, Buffers, Chain, Codec, Grant, Queue, Row, Rule, Stack, StepLog};
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -147,44 +146,14 @@ fn check(name: &str, model: &Jit, most_states: u64) -> Option<u32> {
     Some(forgetful)
 }
 
-fn number_from(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
-/// The models of a folder and the folders in it.
-fn models(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            models(&path, found);
-        } else if path
-            .extension()
-            .is_some_and(|extension| ["dve", "m", "pml", "pm"].iter().any(|name| extension == *name))
-        {
-            found.push(path);
-        }
-    }
-}
-
 #[test]
 fn every_way_to_search_visits_every_state() {
-    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
-    let given = std::env::var_os("PLIMSOLL_MODELS").map(PathBuf::from);
-    let mut paths = Vec::new();
-    models(given.as_deref().unwrap_or(&ours), &mut paths);
-    paths.sort();
-    let part = std::env::var("PLIMSOLL_PART").unwrap_or("0/1".into());
-    let (first, step) = part.split_once('/').expect("a part such as 2/16");
-    let most_states = number_from("PLIMSOLL_MOST_STATES", MOST_STATES);
     let (mut tried, mut forgetful) = (0, 0);
-    for path in paths.iter().skip(first.parse().unwrap()).step_by(step.parse().unwrap()) {
-        let Ok(loaded) = load(path, &Options { ignore_property: true, ..Options::default() }) else { continue };
-        let LoadedModel::System { system, .. } = loaded.model else { continue };
-        let Ok(jit) = Jit::new(optimise(system)) else { continue };
-        if let Some(count) = check(&path.display().to_string(), &jit, most_states) {
+    for (name, jit) in corpus::models() {
+        if let Some(count) = check(&name, &jit, corpus::most_states(MOST_STATES)) {
             (tried, forgetful) = (tried + 1, forgetful + count);
         }
     }
     println!("{tried} models, {forgetful} searches that forgot states and visited all");
-    assert!(given.is_some() || tried > 10 && forgetful > 200, "{tried} models, {forgetful} forgetful searches");
+    assert!(corpus::is_given() || tried > 10 && forgetful > 200, "{tried} models, {forgetful} forgetful searches");
 }

@@ -13,6 +13,7 @@ mod interval;
 mod leaves;
 pub mod merge;
 pub mod range;
+pub mod rebase;
 mod safe;
 mod sharing;
 mod stores;

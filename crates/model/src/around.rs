@@ -16,11 +16,6 @@ pub trait Around: Sync {
         self.inner().successors(state, out);
     }
 
-    /// Takes the place of [`Model::note_fault`].
-    fn fault_noted(&self, state: &[u32], step: Step) {
-        self.inner().note_fault(state, step);
-    }
-
     /// Takes the place of [`Model::violated`].
     fn violated_by(&self, state: &[u32]) -> Option<u32> {
         self.inner().violated(state)
@@ -66,10 +61,6 @@ impl<A: Around> Model for A {
 
     fn path(&self, state: &[u32], number: usize) -> Vec<(Step, Vec<u32>)> {
         self.inner().path(state, number)
-    }
-
-    fn note_fault(&self, state: &[u32], step: Step) {
-        self.fault_noted(state, step);
     }
 
     fn has_properties(&self) -> bool {

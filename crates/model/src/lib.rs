@@ -76,11 +76,6 @@ pub trait Model: Sync {
         one_step(self, state, number)
     }
 
-    /// Told of a step that goes wrong in `state`, by searches and in their order.
-    fn note_fault(&self, state: &[u32], step: Step) {
-        let _ = (state, step);
-    }
-
     /// May [`Model::violated`] give a property? If not, nobody needs to ask.
     fn has_properties(&self) -> bool {
         true

@@ -115,7 +115,7 @@ pub fn bfs_with<M: Model + ?Sized>(
     let mut stats = ledger.tally.stats;
     stats.frontier = read(&search.queue).len() as u64;
     stats.look_at(&read(&search.tiers));
-    (ledger.control.watch)(&stats);
+    ledger.control.watch.counts(&stats);
     Outcome { verdict, stats, complete }
 }
 

@@ -1,6 +1,8 @@
 //! What is asked of a search, when it must end, and what it counts.
 
+use crate::curve::LevelSizes;
 use crate::verdict::Why;
+use plimsoll_model::Step;
 use plimsoll_store::{Grant, Odds, Tiers};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,6 +52,8 @@ pub struct Stats {
     /// States waiting to be expanded, now and at most.
     pub frontier: u64,
     pub widest_frontier: u64,
+    /// Breadth-first: the states that were found on each level.
+    pub level_sizes: LevelSizes,
     /// Successors that the store knew.
     pub matched: u64,
     /// States that the store has forgotten. While there is none, every state was visited once.
@@ -138,6 +142,23 @@ impl Drop for PathRoom {
     }
 }
 
+/// Who looks on while a search goes. A closure that is given the counts will do.
+pub trait Watch: Send {
+    /// Told now and then of the counts so far.
+    fn counts(&mut self, stats: &Stats);
+
+    /// Told of every step that goes wrong in `state`, in the order of the search.
+    fn fault(&mut self, state: &[u32], step: Step) {
+        let _ = (state, step);
+    }
+}
+
+impl<F: FnMut(&Stats) + Send> Watch for F {
+    fn counts(&mut self, stats: &Stats) {
+        self(stats);
+    }
+}
+
 /// The strings by which a search is held.
 pub struct Control<'a> {
     pub ask: Ask,
@@ -145,8 +166,7 @@ pub struct Control<'a> {
     /// Set from outside to end the search at the next block of states.
     pub stop: &'a AtomicBool,
     pub room: PathRoom,
-    /// Called now and then with the counts so far.
-    pub watch: &'a mut (dyn FnMut(&Stats) + Send),
+    pub watch: &'a mut dyn Watch,
 }
 
 impl Control<'_> {
@@ -172,7 +192,7 @@ impl Control<'_> {
         }
         if look {
             stats.look_at(store);
-            (self.watch)(stats);
+            self.watch.counts(stats);
             if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Some(Why::Time);
             }

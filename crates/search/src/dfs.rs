@@ -79,7 +79,7 @@ fn search<M: Model + ?Sized>(
     let mut stats = search.tally.stats;
     stats.frontier = search.stack.depth() as u64;
     stats.look_at(&search.store.tiers);
-    (search.control.watch)(&stats);
+    search.control.watch.counts(&stats);
     Outcome { verdict, stats, complete }
 }
 
@@ -232,7 +232,7 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             }
             if let (true, Some(state)) = (step.is_fault(), state) {
                 self.out.state_mut(position).copy_from_slice(state);
-                self.model.note_fault(state, step);
+                self.control.watch.fault(state, step);
             }
             let what = self.tally.wrong(step, self.stack.depth() as u32, state.is_none());
             let first = if state.is_some() { 0 } else { self.first_start };

@@ -187,7 +187,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             self.find(what, number, None);
         }
         for index in (0..self.out.len()).filter(|&index| self.out.step(index).is_fault()) {
-            self.model.note_fault(state, self.out.step(index));
+            self.control.watch.fault(state, self.out.step(index));
         }
         self.offer_all(number, 0, depth + 1)
     }
@@ -304,7 +304,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
         let mut stats = self.tally.stats;
         stats.frontier = (self.now.len() + self.next.len()) as u64;
         stats.look_at(&self.store.tiers);
-        (self.control.watch)(&stats);
+        self.control.watch.counts(&stats);
         Outcome { verdict, stats, complete }
     }
 }

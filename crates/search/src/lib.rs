@@ -7,6 +7,7 @@
 
 pub mod bfs;
 pub mod control;
+mod curve;
 pub mod dfs;
 pub mod draw;
 pub mod guided;
@@ -19,7 +20,8 @@ pub mod verdict;
 pub mod walk;
 
 pub use bfs::{Company, Crew, Keeper, Saved, bfs, bfs_with};
-pub use control::{Ask, Control, Limits, PathRoom, Stats};
+pub use control::{Ask, Control, Limits, PathRoom, Stats, Watch};
+pub use curve::LevelSizes;
 pub use dfs::{dfs, item_words, sleeping_dfs};
 pub use draw::Draw;
 pub use guided::{GuidedRoom, Lead, Ordering, guided};

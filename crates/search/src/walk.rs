@@ -195,7 +195,7 @@ impl Board<'_, '_> {
             };
             self.stats.distinct = self.seen.estimate().min(self.stats.states);
             self.stats.forgotten = self.stats.states;
-            (self.control.watch)(&self.stats);
+            self.control.watch.counts(&self.stats);
         }
     }
 
@@ -504,7 +504,7 @@ impl<'w, 'a, 'c, M: Model + ?Sized> Walker<'w, 'a, 'c, M> {
                 continue;
             }
             if let (true, Some(state)) = (step.is_fault(), state) {
-                self.walks.model.note_fault(state, step);
+                self.walks.board().control.watch.fault(state, step);
             }
             let what = self.tally.wrong(step, self.stack.depth() as u32, state.is_none());
             self.find(what, Some(first + position as u32))?;

@@ -82,7 +82,7 @@ struct Setting {
     stopped_after: usize,
 }
 
-const PLENTY: [u64; 3] = [1 << 40; 3];
+const PLENTY: [u64; 3] = [1 << 36; 3];
 
 /// Everything that must be the same.
 #[derive(Debug, PartialEq)]
@@ -116,7 +116,7 @@ fn layers(model: &dyn Model, codec: Codec, grant: &Grant) -> Layers {
 
 /// Searches from the beginning or from a checkpoint; returns what was seen, and the checkpoints.
 fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(Seen, Vec<Kept>), Unloaded> {
-    let grant = |part: usize| Budget::new(1 << 40).grant("part", setting.memory[part]);
+    let grant = |part: usize| Budget::new(1 << 36).grant("part", setting.memory[part]);
     let spill = || setting.spills.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
     let store_grant = grant(0);
     let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &store_grant).unwrap();
@@ -289,10 +289,10 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
     for (number, codec) in [Codec::Packed, Codec::Tree].into_iter().cycle().take(4).enumerate() {
         let crew = |workers: usize| Crew { wave_successors: 9000, ..small_crew(workers, 200) };
         let plenty = unlimited(codec, crew([1, 2, 5][number % 3]), ask);
-        let memory = |bytes: u64| [bytes, 1 << 40, 1 << 40];
+        let memory = |bytes: u64| [bytes, 1 << 36, 1 << 36];
         let scarce =
             |crew: Crew, bytes: u64| Setting { memory: memory(bytes), layered: true, ..unlimited(codec, crew, ask) };
-        let least = if codec == Codec::Packed { 150 << 10 } else { 200 << 10 };
+        let least = if codec == Codec::Packed { 90 << 10 } else { 120 << 10 };
         let (whole, _) = search(&model, &plenty, None).unwrap();
         // At the end of a level at the latest, so all of these become checkpoints.
         let due: Vec<usize> = (0..3).map(|_| 24 + draw.below(22) as usize).collect();

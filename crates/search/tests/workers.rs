@@ -107,7 +107,7 @@ fn compare(model: &dyn Model, store: impl Fn(u32) -> Chain, successors: usize, q
 fn exact(codec: Codec, shard_bits: u32, model: &dyn Model) -> Chain {
     let used = model.used_bits();
     let codec = if codec == Codec::Packed && Packing::new(&used).is_none() { Codec::Tree } else { codec };
-    Chain::new(codec, &used, shard_bits, &Budget::new(1 << 40).grant("store", 1 << 40)).unwrap()
+    Chain::new(codec, &used, shard_bits, &Budget::new(1 << 36).grant("store", 1 << 36)).unwrap()
 }
 
 /// Random systems with more than a few states.

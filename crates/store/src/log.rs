@@ -6,7 +6,7 @@
 //! no state carries a pointer.
 
 use crate::budget::Grant;
-use crate::disk::{SLOT, Slot, Spill, SpillError};
+use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
 use crate::entropy;
 use crate::stream::{Unloaded, put_number, take_below, take_number};
 use std::io::{self, Read, Write};
@@ -100,7 +100,7 @@ impl StepLog {
     /// Records that the next state is successor number `position` of state `parent` (for an initial state:
     /// that it is initial state number `position`; its parent is 0 and means nothing).
     #[inline]
-    pub fn push(&mut self, parent: u64, position: u32) -> Result<(), SpillError> {
+    pub fn push(&mut self, parent: u64, position: u32) -> Result<(), Shortage> {
         debug_assert!(parent >= self.last_parent);
         if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
             self.open_chunk()?;
@@ -115,7 +115,7 @@ impl StepLog {
     }
 
     /// Appends the entries of a piece.
-    pub fn append(&mut self, piece: &Piece) -> Result<(), SpillError> {
+    pub fn append(&mut self, piece: &Piece) -> Result<(), Shortage> {
         let Some((mut parent, position)) = piece.first else { return Ok(()) };
         self.push(parent, position)?;
         let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
@@ -193,10 +193,7 @@ impl StepLog {
     pub fn load(&mut self, from: &mut dyn Read) -> Result<(), Unloaded> {
         let (len, last_parent) = (take_number(from)?, take_number(from)?);
         for _ in 0..take_number(from)? {
-            self.open_chunk().map_err(|error| match error {
-                SpillError::Full if self.spill.is_none() => Unloaded::Memory,
-                error => Unloaded::Disk(error),
-            })?;
+            self.open_chunk()?;
             let chunk = self.chunks.last_mut().expect("just opened");
             (chunk.first_number, chunk.parent_before) = (take_number(from)?, take_number(from)?);
             chunk.bytes = take_below(from, SLOT, "bytes in a chunk of the log")?;
@@ -211,13 +208,13 @@ impl StepLog {
         Ok(())
     }
 
-    fn open_chunk(&mut self) -> Result<(), SpillError> {
+    fn open_chunk(&mut self) -> Result<(), Shortage> {
         let mut buffer = None;
         if let Some(chunk) = self.chunks.last_mut()
             && let Content::Ram(bytes) = &chunk.content
         {
             let elsewhere = match &mut self.spill {
-                Some(spill) => Some(Content::Disk(spill.put(&bytes[..chunk.bytes])?)),
+                Some(spill) => Some(Content::Disk(spill.put(&bytes[..chunk.bytes]).map_err(Shortage::Disk)?)),
                 None => Some(entropy::pack(&bytes[..chunk.bytes]))
                     .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
                     .map(Content::Packed),
@@ -231,7 +228,7 @@ impl StepLog {
         let buffer = match buffer {
             Some(buffer) => buffer,
             None if self.grant.take(SLOT as u64) => vec![0; SLOT].into_boxed_slice(),
-            None => return Err(SpillError::Full),
+            None => return Err(Shortage::Memory),
         };
         let (first_number, parent_before) = (self.len, self.last_parent);
         self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });

@@ -140,9 +140,20 @@ impl Packed {
         self.parts.iter().map(Part::outside).max().unwrap_or(0)
     }
 
-    /// From now on it takes no more than about so many bytes.
+    /// From now on it takes no more than about so many bytes, and if there is room for them these at once, so that nothing has to
+    /// move.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most_lines = bytes / size_of::<Line>();
+        if bytes << self.common_bits >= DIVIDED_BYTES {
+            self.divide_for(self.len());
+        }
+        let each = (self.most_lines >> self.part_bits) / PAGE_LINES * PAGE_LINES;
+        let key_bits = self.key_bits;
+        for part in self.parts.iter_mut().filter(|part| part.geometry.lines() < each) {
+            // Where there is no room it grows by and by.
+            by_length!(self, LONG => part.grow::<LONG>(each, key_bits));
+        }
+        self.certain = 0;
     }
 
     /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
@@ -214,7 +225,7 @@ impl Packed {
     /// Lines for so many keys, which need not be fewer than those of `geometry`.
     fn lines_for(&self, keys: usize, geometry: &Geometry) -> usize {
         let lines = |of: usize| {
-            let lines = of.next_multiple_of(PAGE_LINES).min(1 << 31);
+            let lines = of.next_multiple_of(PAGE_LINES).clamp(PAGE_LINES, 1 << 31);
             let slots = geometry.with(geometry.key_bits(), lines).slots();
             (keys * 100).div_ceil(slots * self.density.load_percent)
         };
@@ -229,7 +240,9 @@ impl Packed {
     fn comfortable(&self, part: usize, least: usize) -> usize {
         let all = self.bytes() << self.common_bits;
         if let Some((_, percent)) = SMALL_GROWTH_PERCENT.iter().find(|(bytes, _)| all < *bytes) {
-            return least.max(self.parts[part].geometry.lines() * percent / 100);
+            // A part that is to be made has no lines yet.
+            let before = self.parts.get(part).filter(|_| self.parts.len() == 1 << self.part_bits);
+            return least.max(before.map_or(0, |part| part.geometry.lines() * percent / 100));
         }
         let phase =
             ((self.number << self.part_bits) + part) as f64 / (1u64 << (self.common_bits + self.part_bits)) as f64;
@@ -238,20 +251,27 @@ impl Packed {
         ((step * growth).exp().ceil() as usize).max(least)
     }
 
-    /// Divides a table that is large or becomes so now, if there is memory for that.
+    /// Divides a table that is large, or becomes so with `count` more keys.
     fn divide(&mut self, count: usize) {
+        if self.part_bits > 0 {
+            return;
+        }
+        let keys = self.parts[0].len + count;
+        let wanted = self.lines_for(keys, &self.parts[0].geometry) * size_of::<Line>();
+        if wanted.max(self.parts[0].bytes()) << self.common_bits >= DIVIDED_BYTES {
+            self.divide_for(keys);
+        }
+    }
+
+    /// Divides a table into parts for so many keys, if it is not divided and there is memory for that.
+    fn divide_for(&mut self, keys: usize) {
         let part_bits = PARTS_LOG.saturating_sub(self.common_bits);
         if self.part_bits > 0 || part_bits == 0 {
             return;
         }
-        let wanted = self.lines_for(self.parts[0].len + count, &self.parts[0].geometry) * size_of::<Line>();
-        if wanted.max(self.parts[0].bytes()) << self.common_bits < DIVIDED_BYTES {
-            return;
-        }
         self.part_bits = part_bits;
         let skip = self.common_bits + part_bits;
-        let smallest = Geometry::new(self.key_bits, skip, PAGE_LINES);
-        let least = self.lines_for((self.parts[0].len + count) >> part_bits, &smallest);
+        let least = self.lines_for(keys >> part_bits, &Geometry::new(self.key_bits, skip, PAGE_LINES));
         let part = |part| Part::new(self.key_bits, skip, self.comfortable(part, least), &self.arena);
         let Some(parts) = (0..1 << part_bits).map(part).collect::<Option<Vec<_>>>() else {
             self.part_bits = 0;

@@ -7,20 +7,24 @@
 //!
 //! It is a table of one state for each place, where the newest wins. States are compared as a whole: by their keys where those are
 //! quickly computed, else as they are. What was met must have been entered; a block that was not must be followed by [`Recent::forget`].
+//!
+//! A step that changes nothing leads to a state that was entered long ago: the one it was taken in. Protocols that leave messages
+//! waiting have many (up to half of all steps), and comparing the two is all that it takes.
 
 use crate::hash;
+use crate::tiers::Block;
 
 /// Bytes of keys or of states that are remembered, about.
 const BYTES: usize = 128 << 10;
 /// States of any width: fewer would not be worth it.
-const LEAST_PLACE_BITS: u32 = 8;
+const LEAST_PLACES: usize = 256;
 
 /// The states that were met lately, by place.
 #[derive(Debug)]
 pub struct Recent {
-    place_bits: u32,
-    /// The leading bits of keys, or hashes of states.
-    tags: Vec<u64>,
+    places: usize,
+    /// The leading bits of keys, where states are told by those.
+    high: Vec<u64>,
     /// What comes behind, where keys are longer.
     low: Vec<u64>,
     /// States as they are, where they are compared so.
@@ -33,21 +37,21 @@ pub struct Recent {
 impl Recent {
     /// For states that are told by their keys, of up to so many bits.
     pub(crate) fn of_keys(bits: u32) -> Recent {
-        let (place_bits, is_long) = (place_bits(bits.div_ceil(64) as usize * 8), bits > u64::BITS);
-        Recent { low: if is_long { vec![0; 1 << place_bits] } else { Vec::new() }, ..Recent::empty(place_bits) }
+        let places = places(bits.div_ceil(64) as usize * 8);
+        let low = vec![0; if bits > u64::BITS { places } else { 0 }];
+        Recent { places, high: vec![0; places], low, words: Vec::new(), width: 0, unmet: Vec::new() }.forgotten()
     }
 
     /// For states of so many words that are compared as they are.
     pub(crate) fn of_states(width: usize) -> Recent {
-        let place_bits = place_bits(8 + width * 4);
-        Recent { words: vec![0; width << place_bits], width, ..Recent::empty(place_bits) }
+        let (places, none) = (places(width * 4), Vec::new);
+        Recent { places, high: none(), low: none(), words: vec![0; width * places], width, unmet: Vec::new() }
+            .forgotten()
     }
 
-    fn empty(place_bits: u32) -> Recent {
-        let mut recent =
-            Recent { place_bits, tags: Vec::new(), low: Vec::new(), words: Vec::new(), width: 0, unmet: Vec::new() };
-        recent.forget();
-        recent
+    fn forgotten(mut self) -> Recent {
+        self.forget();
+        self
     }
 
     /// Are states compared as they are?
@@ -57,84 +61,104 @@ impl Recent {
 
     /// Bytes that a worker's states take, at most, given words per state.
     pub fn most_bytes(width: usize) -> usize {
-        BYTES.max((8 + width * 4) << LEAST_PLACE_BITS)
+        BYTES.max(width * 4 * LEAST_PLACES)
     }
 
-    /// Forgets everything.
+    /// Forgets everything: no place holds what belongs there.
     pub fn forget(&mut self) {
-        self.tags.clear();
-        self.tags.resize(1 << self.place_bits, 0);
-        // No tag is at a place where it does not belong, so these are those of no state.
-        self.tags[0] = u64::MAX;
+        self.high.fill(0);
+        if let Some(first) = self.high.first_mut() {
+            *first = u64::MAX;
+        }
+        self.words.fill(0);
+        if self.compares_states() {
+            let mut state = vec![0; self.width];
+            let place = self.place(&state);
+            while self.place(&state) == place {
+                state[0] += 1;
+            }
+            self.words[place * self.width..][..self.width].copy_from_slice(&state);
+        }
     }
 
     /// Was this key met? From now on it was.
     #[inline(always)]
     pub(crate) fn meet_key(&mut self, high: u64) -> bool {
-        let place = &mut self.tags[(high >> (u64::BITS - self.place_bits)) as usize];
-        std::mem::replace(place, high) == high
+        let place = hash::scale(high, self.places);
+        std::mem::replace(&mut self.high[place], high) == high
     }
 
     /// The same for keys of more than 64 bits.
     #[inline(always)]
     pub(crate) fn meet_long_key(&mut self, high: u64, low: u64) -> bool {
-        let place = (high >> (u64::BITS - self.place_bits)) as usize;
-        let was = (std::mem::replace(&mut self.tags[place], high), std::mem::replace(&mut self.low[place], low));
+        let place = hash::scale(high, self.places);
+        let was = (std::mem::replace(&mut self.high[place], high), std::mem::replace(&mut self.low[place], low));
         was == (high, low)
     }
 
-    /// Those of `states`, end to end, that were not met, and their positions; but for those at the positions `skip`.
-    pub(crate) fn unmet(&mut self, states: &[u32], skip: &[u32], positions: &mut Vec<u32>) -> &[u32] {
+    /// Those of the states of `block` that were not met, end to end, and their positions; but for those to skip.
+    pub(crate) fn unmet(&mut self, block: Block, positions: &mut Vec<u32>) -> &[u32] {
         match self.width {
             // Steps that lead nowhere are rare.
-            _ if !skip.is_empty() => self.unmet_wide(states, skip, positions),
-            1 => self.unmet_narrow::<1>(states, positions),
-            2 => self.unmet_narrow::<2>(states, positions),
-            3 => self.unmet_narrow::<3>(states, positions),
-            4 => self.unmet_narrow::<4>(states, positions),
-            5 => self.unmet_narrow::<5>(states, positions),
-            6 => self.unmet_narrow::<6>(states, positions),
-            7 => self.unmet_narrow::<7>(states, positions),
-            8 => self.unmet_narrow::<8>(states, positions),
-            9 => self.unmet_narrow::<9>(states, positions),
-            10 => self.unmet_narrow::<10>(states, positions),
-            11 => self.unmet_narrow::<11>(states, positions),
-            12 => self.unmet_narrow::<12>(states, positions),
-            _ => self.unmet_wide(states, skip, positions),
+            _ if !block.skip.is_empty() => self.unmet_wide(block, positions),
+            1 => self.unmet_narrow::<1>(block, positions),
+            2 => self.unmet_narrow::<2>(block, positions),
+            3 => self.unmet_narrow::<3>(block, positions),
+            4 => self.unmet_narrow::<4>(block, positions),
+            5 => self.unmet_narrow::<5>(block, positions),
+            6 => self.unmet_narrow::<6>(block, positions),
+            7 => self.unmet_narrow::<7>(block, positions),
+            8 => self.unmet_narrow::<8>(block, positions),
+            9 => self.unmet_narrow::<9>(block, positions),
+            10 => self.unmet_narrow::<10>(block, positions),
+            11 => self.unmet_narrow::<11>(block, positions),
+            12 => self.unmet_narrow::<12>(block, positions),
+            _ => self.unmet_wide(block, positions),
         }
         &self.unmet
     }
 
-    fn unmet_wide(&mut self, states: &[u32], skip: &[u32], positions: &mut Vec<u32>) {
-        let mut unmet = std::mem::take(&mut self.unmet);
+    fn unmet_wide(&mut self, block: Block, positions: &mut Vec<u32>) {
+        let (mut unmet, width) = (std::mem::take(&mut self.unmet), self.width);
         unmet.clear();
         positions.clear();
-        let mut skip = skip.iter().copied().peekable();
-        for (state, position) in states.chunks_exact(self.width).zip(0..) {
-            if skip.next_if_eq(&position).is_none() && !self.meet_state(state) {
-                positions.push(position);
-                unmet.extend_from_slice(state);
+        let mut skip = block.skip.iter().copied().peekable();
+        let mut parents = block.parents.chunks_exact(width);
+        for bounds in block.firsts.windows(2) {
+            // Initial states have no parents.
+            let parent = parents.next();
+            let successors = block.states[bounds[0] as usize * width..bounds[1] as usize * width].chunks_exact(width);
+            for (state, position) in successors.zip(bounds[0]..) {
+                if skip.next_if_eq(&position).is_none() && parent != Some(state) && !self.meet_state(state) {
+                    positions.push(position);
+                    unmet.extend_from_slice(state);
+                }
             }
         }
         self.unmet = unmet;
     }
 
     /// Half of the states were met, so nobody can guess which: everything is copied, whatever the answer.
-    fn unmet_narrow<const WIDTH: usize>(&mut self, states: &[u32], positions: &mut Vec<u32>) {
-        let (states, shift) = (states.as_chunks::<WIDTH>().0, u64::BITS - self.place_bits);
-        let Recent { tags, words, unmet, .. } = self;
+    fn unmet_narrow<const WIDTH: usize>(&mut self, block: Block, positions: &mut Vec<u32>) {
+        let states = block.states.as_chunks::<WIDTH>().0;
+        let Recent { places, words, unmet, .. } = self;
         unmet.resize(states.len() * WIDTH, 0);
         positions.resize(states.len(), 0);
         let (held, kept) = (words.as_chunks_mut::<WIDTH>().0, unmet.as_chunks_mut::<WIDTH>().0);
         let mut count = 0;
-        for (state, position) in states.iter().zip(0..) {
-            let hash = hash::words(state);
-            let place = (hash >> shift) as usize;
-            let differs =
-                state.iter().zip(&held[place]).fold(tags[place] ^ hash, |all, (&new, &old)| all | (new ^ old) as u64);
-            (tags[place], held[place]) = (hash, *state);
-            (positions[count], kept[count]) = (position, *state);
-            count += (differs != 0) as usize;
+        let mut parents = block.parents.as_chunks::<WIDTH>().0.iter();
+        for bounds in block.firsts.windows(2) {
+            let parent = parents.next();
+            for (state, position) in states[bounds[0] as usize..bounds[1] as usize].iter().zip(bounds[0]..) {
+                if parent.is_some_and(|parent| difference(parent, state) == 0) {
+                    continue;
+                }
+                let place = &mut held[hash::scale(hash::words(state), *places)];
+                let differs = difference(place, state);
+                *place = *state;
+                (positions[count], kept[count]) = (position, *state);
+                count += (differs != 0) as usize;
+            }
         }
         unmet.truncate(count * WIDTH);
         positions.truncate(count);
@@ -143,20 +167,30 @@ impl Recent {
     /// Was this state met? From now on it was.
     #[inline(always)]
     fn meet_state(&mut self, state: &[u32]) -> bool {
-        let hash = hash::words(state);
-        let place = (hash >> (u64::BITS - self.place_bits)) as usize;
+        let place = self.place(state);
         let words = &mut self.words[place * self.width..][..self.width];
-        if self.tags[place] == hash && words == state {
+        if words == state {
             return true;
         }
-        self.tags[place] = hash;
         words.copy_from_slice(state);
         false
     }
+
+    /// Where a state belongs.
+    #[inline(always)]
+    fn place(&self, state: &[u32]) -> usize {
+        hash::scale(hash::words(state), self.places)
+    }
 }
 
-fn place_bits(bytes: usize) -> u32 {
-    (BYTES / bytes).max(1).ilog2().max(LEAST_PLACE_BITS)
+/// Zero exactly if the states are the same.
+#[inline(always)]
+fn difference<const WIDTH: usize>(one: &[u32; WIDTH], other: &[u32; WIDTH]) -> u32 {
+    one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other))
+}
+
+fn places(bytes: usize) -> usize {
+    (BYTES / bytes).max(LEAST_PLACES)
 }
 
 #[cfg(test)]
@@ -182,7 +216,7 @@ mod tests {
                     short.meet_key(key),
                     // All keys have few leading bits, so low ones must tell.
                     long.meet_long_key(key & 0xFF << 56, number),
-                    wide.unmet(&state, &[], &mut positions).is_empty(),
+                    wide.unmet(Block::of(&state, &[0, 1]), &mut positions).is_empty(),
                 ];
                 for (answer, count) in answers.into_iter().zip(&mut recognised) {
                     assert!(known || !answer, "{number} in round {round}");
@@ -191,7 +225,7 @@ mod tests {
                 assert!(
                     short.meet_key(key)
                         && long.meet_long_key(key & 0xFF << 56, number)
-                        && wide.unmet(&state, &[], &mut positions).is_empty()
+                        && wide.unmet(Block::of(&state, &[0, 1]), &mut positions).is_empty()
                 );
                 met.insert(number);
             }
@@ -205,7 +239,8 @@ mod tests {
         for key in [0, u64::MAX, 1, u64::MAX - 1] {
             assert!(!Recent::of_keys(64).meet_key(key) && !Recent::of_keys(65).meet_long_key(key, 0));
             assert!(!Recent::of_states(1).meet_state(&[key as u32]));
-            assert_eq!(Recent::of_states(1).unmet(&[key as u32], &[], &mut Vec::new()), [key as u32]);
+            let state = [key as u32];
+            assert_eq!(Recent::of_states(1).unmet(Block::of(&state, &[0, 1]), &mut Vec::new()), state);
         }
     }
 
@@ -217,7 +252,8 @@ mod tests {
             for _ in 0..100 {
                 let states: Vec<u32> = (0..50 * width).map(|_| draw.below(1 + 30 / width as u64) as u32).collect();
                 let skip: &[u32] = if draw.below(2) == 0 { &[3, 9] } else { &[] };
-                let unmet = recent.unmet(&states, skip, &mut positions).to_vec();
+                let block = Block { skip, ..Block::of(&states, &[0, 50]) };
+                let unmet = recent.unmet(block, &mut positions).to_vec();
                 let mut kept = positions.iter().zip(unmet.chunks(width)).peekable();
                 for (state, position) in states.chunks(width).zip(0..) {
                     if let Some((_, copy)) = kept.next_if(|(kept, _)| **kept == position) {
@@ -231,6 +267,23 @@ mod tests {
                 assert!(kept.next().is_none());
             }
             assert!(recognised > 0 || width > 9, "width {width}");
+        }
+    }
+
+    #[test]
+    fn steps_that_change_nothing_are_recognised() {
+        for width in [1, 7, 20] {
+            let state = |number: u32| vec![number; width];
+            let parents = [state(5), state(6)].concat();
+            let states = [state(5), state(7), state(6), state(5), state(6), state(7)].concat();
+            let block = Block { parents: &parents, ..Block::of(&states, &[0, 3]) };
+            let block = Block { firsts: &[0, 3, 6], ..block };
+            for (skip, expected) in [(&[][..], &[1, 2, 3][..]), (&[1], &[2, 3, 5])] {
+                let mut positions = Vec::new();
+                let unmet = Recent::of_states(width).unmet(Block { skip, ..block }, &mut positions).to_vec();
+                assert_eq!(positions, expected, "width {width}");
+                assert_eq!(unmet.len(), positions.len() * width);
+            }
         }
     }
 }

@@ -31,9 +31,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of the memory that is left to runs and tables, filters and their indexes may take so many per cent, and the sieve.
+/// Of the memory that is left to runs and tables, filters may take so many per cent, and the sieve.
 const FILTER_PERCENT: u64 = 35;
 const SIEVE_PERCENT: u64 = 12;
+/// And so many are left for indexes and for whatever is short-lived.
+const REST_PERCENT: u64 = 6;
+/// Up to so many levels there are no filters. A level has about so many candidates for each block on disk as a block has
+/// keys, divided by the number of levels: where that is many, all blocks are read whatever a filter says, and its memory is
+/// worth more in tables.
+const DENSE_LEVELS: u32 = 500;
 /// This part of the memory is for indexes of runs.
 const RESERVE: u64 = 32;
 /// Generations of tables in memory.
@@ -184,14 +190,18 @@ impl Layers {
             self.shards = (0..1 << shard_bits).map(shard).collect();
         }
         let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
-        self.filter_bytes = ours * FILTER_PERCENT / 100;
+        self.filter_bytes = ours * self.filter_percent() / 100;
         self.filter_keys = self.keys() + keys;
     }
 
     /// Memory for a generation of tables, beside what else there is.
     pub(crate) fn generation_bytes(&self, others_bytes: u64) -> u64 {
         let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
-        ours * (100 - FILTER_PERCENT - SIEVE_PERCENT) / 100 / GENERATIONS
+        ours * (100 - self.filter_percent() - SIEVE_PERCENT - REST_PERCENT) / 100 / GENERATIONS
+    }
+
+    fn filter_percent(&self) -> u64 {
+        if self.level < DENSE_LEVELS { 0 } else { FILTER_PERCENT }
     }
 
     /// Memory for the filter of so many keys. Half of it all is for those that are there, for there will be twice as many
@@ -200,11 +210,11 @@ impl Layers {
         (self.filter_bytes as u128 / 2 * keys as u128 / self.filter_keys.max(1) as u128) as u64
     }
 
-    /// Writes the keys of a table that is to be dropped, of levels since `since`; memory for `most` keys may be used.
-    pub(crate) fn write(&self, shard: usize, table: &Packed, since: u32, most: usize) -> Result<(), Shortage> {
+    /// Writes the keys of a table that is to be dropped, of these levels, first and last; memory for `most` keys may be used.
+    pub(crate) fn write(&self, shard: usize, table: &Packed, levels: [u32; 2], most: usize) -> Result<(), Shortage> {
         let start = Instant::now();
         let (key_bits, common_bits) = table.bits();
-        let form = Form { key_bits, common_bits, born: self.candidates.count(), levels: [since, self.level] };
+        let form = Form { key_bits, common_bits, born: self.candidates.count(), levels };
         let keys = table.len() as u64;
         let mut writer = Writer::new(&self.spill, &self.grant, form, keys, self.filter_bytes(keys));
         let mut written = Ok(());
@@ -233,8 +243,7 @@ impl Layers {
     pub(crate) fn end_flush(&mut self, others_bytes: u64) -> Result<(), Shortage> {
         let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
         if self.sieve.is_none() {
-            let (shards, wide) = (self.shards.len(), self.candidates.is_wide());
-            let sieve = Sieve::new(shards, wide, ours * SIEVE_PERCENT / 100, &self.grant);
+            let sieve = Sieve::new(self.shards.len(), ours * SIEVE_PERCENT / 100, &self.spill, &self.grant);
             self.sieve = Some(sieve.map_err(|_| Shortage::Memory)?);
         }
         for shard in &self.shards {
@@ -265,7 +274,7 @@ impl Layers {
         let told_bits = self.shards.len().ilog2();
         let Shard { runs, sketch } = &mut *self.lock(shard);
         let counts = &self.counts;
-        let sifted = sieve.with_shard(shard, |asked| {
+        let sifted = sieve.ask(shard, |asked| {
             for run in runs.iter().rev() {
                 let answers = run.answer(asked)?;
                 counts.filtered.fetch_add(answers.filtered, Ordering::Relaxed);
@@ -277,8 +286,7 @@ impl Layers {
                 }
             }
             if let Some(sketch) = sketch {
-                let survivors = asked.items().iter().filter(|item| !asked.is_known(item));
-                survivors.for_each(|item| sketch.add((asked.key(item) << told_bits >> told_bits >> 64) as u64));
+                asked.open().for_each(|new| sketch.add((new.key() << told_bits >> told_bits >> 64) as u64));
             }
             Ok(())
         });

@@ -8,16 +8,19 @@ use crate::failure::{Failure, exit};
 use crate::health::Health;
 use crate::hunt::{Hunt, guide};
 use crate::loading::Loading;
+use crate::lookout::Lookout;
 use crate::masked::Masked;
 use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName};
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::advice::advice;
+use crate::report::counts::{Costs, Counts, Times};
+use crate::report::layers::LayersFacts;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
-use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Parts, Report, Times, TraceReport};
-use crate::room::{self, Watched};
+use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Report, TraceReport};
+use crate::room::{self, Missing};
 use crate::size::Size;
 use crate::subject::{self, Content, Subject, stem};
 use crate::view::View;
@@ -26,7 +29,7 @@ use plimsoll_ir::{Property, Symmetry, System};
 use plimsoll_lang::Language;
 use plimsoll_lang::promela::Promela;
 use plimsoll_model::Model;
-use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Trace, Verdict, Violation, What};
+use plimsoll_search::{Ask, Control, Limits, PathRoom, Trace, Verdict, Violation, What};
 use plimsoll_store::{Budget, Codec};
 use std::cell::RefCell;
 use std::io;
@@ -77,7 +80,7 @@ pub fn run(options: &CheckOptions, resumed: Option<Checkpoint>, out: &mut Output
     if let Some(checkpoint) = checkpoint.filter(|_| report.checkpoint.is_none()) {
         checkpoint.into_inner().remove();
     }
-    Ok(report.exit_code)
+    Ok(report.judgement.exit_code)
 }
 
 /// Options that exclude each other, or name what is not there.
@@ -158,9 +161,10 @@ fn check(options: &CheckOptions, checkpoint: Option<&RefCell<Checkpoint>>) -> Re
     loop {
         let promela = subject.promela.take();
         let run = Run { options, start, promela: promela.as_deref(), checkpoint };
-        match run.attempt(subject, ask, &mut notes)? {
-            Attempt::Done(report) => return Ok(Checked { report: *report, promela }),
-            Attempt::Refine(larger) => subject = *larger,
+        match run.attempt(subject, ask, &mut notes) {
+            Ok(report) => return Ok(Checked { report, promela }),
+            Err(Stop::Larger(larger)) => subject = *larger,
+            Err(Stop::Failed(failure)) => return Err(failure),
         }
         loading.go_on();
     }
@@ -174,13 +178,21 @@ struct Run<'a> {
     checkpoint: Option<&'a RefCell<Checkpoint>>,
 }
 
-enum Attempt {
-    Done(Box<Report>),
-    Refine(Box<Subject>),
+/// Why there is no report.
+enum Stop {
+    Failed(Failure),
+    /// The model needs room for more processes: this is the same with more.
+    Larger(Box<Subject>),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
 }
 
 impl Run<'_> {
-    fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Attempt, Failure> {
+    fn attempt(&self, subject: Subject, ask: Ask, notes: &mut Vec<String>) -> Result<Report, Stop> {
         let Run { options, start, .. } = self;
         let Subject { language, content, symmetry, covers, cost, .. } = subject;
         notes.clear();
@@ -196,7 +208,8 @@ impl Run<'_> {
         loading::end();
         let guide = hunted(options).map(|hunt| guide(hunt, executor.system(), cost.as_ref()));
         let (guide, about_guide) = guide.unwrap_or_default();
-        let mut plan = training::plan(wishes(options), executor.model(), self.deadline())?;
+        let plan = training::plan(wishes(options), executor.model(), self.deadline());
+        let mut plan = plan.map_err(Failure::from)?;
         plan.guide = guide.map(Arc::new);
         notes.extend(about_guide.map(String::from));
         notes.extend(exact_instead(&plan, executor.model()));
@@ -205,14 +218,8 @@ impl Run<'_> {
         let mut health = Health::new(&plan.strategy_parts);
         let covered = listing.as_ref().and_then(|_| executor.covered());
         let model: Option<&dyn Model> = covered.as_ref().map(|covered| covered as &dyn Model);
-        let mut searched = match self.search(&executor, model, &plan, ask, &mut health)? {
-            Ok(searched) => searched,
-            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
-        };
-        let others = match self.others(&executor, &plan, ask, &mut searched, notes)? {
-            Ok(others) => others,
-            Err(larger) => return Ok(Attempt::Refine(Box::new(larger))),
-        };
+        let mut searched = self.search(&executor, model, &plan, ask, &mut health)?;
+        let others = self.others(&executor, &plan, ask, &mut searched, notes)?;
         let unreached = listing.zip(covered).zip(executor.system());
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
@@ -271,12 +278,13 @@ impl Run<'_> {
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
-        let parts = Parts {
+        let mut report = Report {
             judgement,
-            stats,
             complete,
+            counts: Counts::of(&stats),
             times,
-            layers,
+            costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
+            layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),
             ledger,
             executor,
             model,
@@ -285,22 +293,22 @@ impl Run<'_> {
             others,
             unreached,
             notes,
+            checkpoint: None,
         };
-        let mut report = Report::new(parts);
         self.report_checkpoint(&mut report);
-        Ok(Attempt::Done(Box::new(report)))
+        Ok(report)
     }
 
     /// Says what stays of the checkpoint: nothing if there is a verdict, and all of it that was asked for.
     fn report_checkpoint(&self, report: &mut Report) {
         let Some(checkpoint) = self.checkpoint else { return };
-        let decided = ![exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&report.exit_code);
+        let decided = ![exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&report.judgement.exit_code);
         let over = decided && (report.complete || !self.options.look_for.keep_going);
         let (facts, notes) = checkpoint.borrow().facts(!over || self.options.checkpoint.keep_checkpoint);
         report.notes.extend(notes);
         report.checkpoint = facts;
         let before = checkpoint.borrow().resumed_states().unwrap_or(0);
-        report.states_per_second *= 1.0 - before as f64 / report.states.max(1) as f64;
+        report.costs.states_per_second *= 1.0 - before as f64 / report.counts.states.max(1) as f64;
     }
 
     fn cover(&self, system: &System, covers: &[Property], symmetry: Option<&Symmetry>) -> Result<Coverage, Failure> {
@@ -310,7 +318,7 @@ impl Run<'_> {
             let executor = executor(self.options, content, symmetry, &mut Vec::new());
             let plan = training::plan(wishes(self.options), executor.model(), self.deadline())?;
             let mut health = Health::new(&plan.strategy_parts);
-            let searched = self.search_by(&plan, properties_only, &mut health, |budget, control| {
+            let searched = self.search_by(&plan, properties_only, &mut health, None, |budget, control| {
                 search_with(&executor, &plan, budget, control, None)
             });
             Ok(searched.outcome.verdict)
@@ -326,20 +334,17 @@ impl Run<'_> {
         mut ask: Ask,
         searched: &mut Searched,
         notes: &mut Vec<String>,
-    ) -> Result<Result<Vec<Violation>, Subject>, Failure> {
+    ) -> Result<Vec<Violation>, Stop> {
         let mut found = Vec::new();
         let (Verdict::Violated(first), true, Some(mut masked)) =
             (&searched.outcome.verdict, self.options.look_for.all_violations, Masked::new(executor))
         else {
-            return Ok(Ok(found));
+            return Ok(found);
         };
         let mut last = first.clone();
         while masked.mask(&last, &mut ask) {
             let mut health = Health::new(&plan.strategy_parts);
-            let next = match self.search(executor, Some(&masked), plan, ask, &mut health)? {
-                Ok(next) => next,
-                Err(larger) => return Ok(Err(larger)),
-            };
+            let next = self.search(executor, Some(&masked), plan, ask, &mut health)?;
             (searched.outcome.stats, searched.outcome.complete) = (next.outcome.stats, next.outcome.complete);
             match next.outcome.verdict {
                 Verdict::Violated(violation) => {
@@ -360,7 +365,7 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(Ok(found))
+        Ok(found)
     }
 
     /// Searches, or finds that the model needs room for more processes. The model is that of the executor, or one around it.
@@ -371,36 +376,30 @@ impl Run<'_> {
         plan: &Plan,
         ask: Ask,
         health: &mut Health,
-    ) -> Result<Result<Searched, Subject>, Failure> {
+    ) -> Result<Searched, Stop> {
         // Where the search goes on after errors, a need for room must still end it, or counts are wrong.
         let goes_on = !ask.errors || ask.keep_going;
-        let watched = self.promela.filter(|_| goes_on).and_then(|promela| {
-            let model = model.unwrap_or_else(|| executor.model());
-            Some((Watched::new(model, executor, promela)?, promela))
-        });
+        let watched = self.promela.filter(|_| goes_on);
+        let mut missing = watched.and_then(|promela| Missing::new(executor, promela, interrupt::flag()));
         let mut checkpoint = self.checkpoint.map(RefCell::borrow_mut);
         let kept = checkpoint.as_deref_mut();
-        let searched = self.search_by(plan, ask, health, |budget, control| match (&watched, model) {
-            (Some((watched, _)), _) => search(watched, plan, budget, control, kept),
-            (None, Some(model)) => search(model, plan, budget, control, kept),
-            (None, None) => search_with(executor, plan, budget, control, kept),
+        let searched = self.search_by(plan, ask, health, missing.as_mut(), |budget, control| match model {
+            Some(model) => search(model, plan, budget, control, kept),
+            None => search_with(executor, plan, budget, control, kept),
         });
         if let Some(refusal) = checkpoint.as_ref().and_then(|checkpoint| checkpoint.refusal()) {
-            return Err(refusal);
+            return Err(refusal.into());
         }
-        let request = watched.as_ref().and_then(|(watched, _)| watched.request().map(String::from));
-        let request = request.or_else(|| self.request(&searched.outcome.verdict, executor));
-        let larger = match (self.promela, request) {
-            (Some(promela), Some(request)) => {
-                let larger = subject::larger(promela, &request, &self.options.look_for)?;
-                if let (Some(_), Some(checkpoint)) = (&larger, &mut checkpoint) {
-                    checkpoint.begin_again(&request);
-                }
-                larger
+        let request = missing.and_then(Missing::request).or_else(|| self.request(&searched.outcome.verdict, executor));
+        if let (Some(promela), Some(request)) = (self.promela, request)
+            && let Some(larger) = subject::larger(promela, &request, &self.options.look_for)?
+        {
+            if let Some(checkpoint) = &mut checkpoint {
+                checkpoint.begin_again(&request);
             }
-            _ => None,
-        };
-        Ok(larger.map_or(Ok(searched), Err))
+            return Err(Stop::Larger(Box::new(larger)));
+        }
+        Ok(searched)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -412,6 +411,7 @@ impl Run<'_> {
         plan: &Plan,
         ask: Ask,
         health: &mut Health,
+        missing: Option<&mut Missing>,
         run: impl FnOnce(&Budget, &mut Control) -> Searched,
     ) -> Searched {
         let options = self.options;
@@ -424,21 +424,15 @@ impl Run<'_> {
             redundancy_percent: plan.redundancy_percent,
         };
         let budget = Budget::with_huge_pages(plan.pool_bytes, options.search.huge_pages == SwitchName::On);
-        let mut progress = Progress::new(!options.output.quiet, budget.clone(), options.budget.time);
-        let searched = {
-            let mut watch = |stats: &Stats| {
-                progress.watch(stats);
-                if let Some(warning) = health.watch(stats).filter(|_| !options.output.quiet) {
-                    progress.clear();
-                    say(&warning);
-                }
-            };
-            let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
-            let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut watch };
-            interrupt::while_searching(|| run(&budget, &mut control))
-        };
+        let talks = !options.output.quiet;
+        let progress = Progress::new(talks, budget.clone(), options.budget.time);
+        let mut lookout = Lookout { progress, health: Some(health), warns: talks, missing };
+        let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+        let mut control = Control { ask, limits, stop: interrupt::flag(), room, watch: &mut lookout };
+        let searched = interrupt::while_searching(|| run(&budget, &mut control));
+        drop(control);
         interrupt::go_on();
-        progress.clear();
+        lookout.progress.clear();
         searched
     }
 

@@ -6,17 +6,17 @@
 use crate::dispatch::{Searched, observed, spill};
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
+use crate::lookout::Lookout;
 use crate::options::{GenerateOptions, LookFor, Order, SwitchName};
 use crate::output::{Output, is_standard, say, try_out};
 use crate::plan::{Facts, Plan, Wishes};
 use crate::progress::Progress;
 use crate::recorder::{Recorded, Recorder, Written};
-use crate::room::{self, Watched};
+use crate::room::{self, Missing};
 use crate::size::show_count;
 use crate::subject::{self, Subject};
 use crate::view::View;
 use crate::{interrupt, loading};
-use plimsoll_model::Model;
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Verdict, Why};
 use plimsoll_store::{Answers, Budget, Numbers, NumbersIn};
 use std::path::Path;
@@ -86,11 +86,10 @@ fn attempt(
     };
     let labels = budget.grant("labels", plan.pool_bytes);
     let mut recorder = Recorder::new(&options.output, View::new(&executor), options.hide.hidden(), numbers, labels)?;
-    let watched = promela.as_deref().and_then(|promela| Watched::new(executor.model(), &executor, promela));
-    let model = watched.as_ref().map_or(executor.model(), |watched| watched as &dyn Model);
+    let mut missing = promela.as_deref().and_then(|promela| Missing::new(&executor, promela, interrupt::flag()));
     let searched = {
-        let mut progress = Progress::new(true, budget.clone(), options.budget.time);
-        let mut watch = |stats: &Stats| progress.watch(stats);
+        let progress = Progress::new(true, budget.clone(), options.budget.time);
+        let mut lookout = Lookout { progress, health: None, warns: false, missing: missing.as_mut() };
         let limits = Limits {
             deadline,
             states: options.budget.max_states,
@@ -98,15 +97,17 @@ fn attempt(
             redundancy_percent: plan.redundancy_percent,
         };
         let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
-        let mut control = Control { ask: ASK, limits, stop: interrupt::flag(), room, watch: &mut watch };
+        let mut control = Control { ask: ASK, limits, stop: interrupt::flag(), room, watch: &mut lookout };
         let budgets = (&budget, &disk);
+        let model = executor.model();
         let searched = interrupt::while_searching(|| observed(model, &plan, budgets, &mut control, &mut recorder));
-        progress.clear();
+        drop(control);
+        lookout.progress.clear();
         searched
     };
-    let request = watched.as_ref().and_then(|watched| watched.request()).zip(promela.as_deref());
+    let request = missing.and_then(Missing::request).zip(promela.as_deref());
     if let Some((request, promela)) = request
-        && let Some(larger) = subject::larger(promela, request, &LookFor::default())?
+        && let Some(larger) = subject::larger(promela, &request, &LookFor::default())?
     {
         interrupt::go_on();
         return Ok(Attempt::Larger(Box::new(larger)));

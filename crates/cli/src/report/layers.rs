@@ -2,7 +2,7 @@
 //! and where the time went.
 
 use crate::size::{show_bytes, show_count, show_seconds};
-use plimsoll_search::Stats;
+use plimsoll_search::{LevelSizes, Stats};
 use plimsoll_store::runs::LayersReport;
 use serde::Serialize;
 use std::fmt::Write;
@@ -18,6 +18,8 @@ pub struct LayersFacts {
     pub disk_bytes_per_state: f64,
     /// Levels that were kept, where not all were.
     pub levels: Option<u32>,
+    /// How often a state can be visited then, at most: once, and once more for each time that so many levels have passed.
+    pub most_visits: Option<f64>,
     /// Successors that were known already: those that memory knew, and those that only the disk did.
     pub known_in_memory: u64,
     pub known_on_disk: u64,
@@ -48,6 +50,7 @@ impl LayersFacts {
             disk_bytes: report.disk_bytes,
             disk_bytes_per_state: report.disk_bytes as f64 / stats.distinct.max(1) as f64,
             levels: report.levels,
+            most_visits: report.levels.map(|levels| 1.0 + f64::from(stats.depth) / f64::from(levels.max(1))),
             known_in_memory: stats.matched.saturating_sub(report.known),
             known_on_disk: report.known,
             candidates: report.candidates,
@@ -68,15 +71,17 @@ impl LayersFacts {
         self.known_in_memory as f64 * 100.0 / (self.known_in_memory + self.known_on_disk).max(1) as f64
     }
 
-    /// Lines for people.
-    pub fn show(&self, out: &mut String) {
+    /// Lines for people; `sizes` are those of the levels.
+    pub fn show(&self, sizes: &LevelSizes, out: &mut String) {
         let mut line = |name: &str, value: String| {
             let _ = writeln!(out, "{name:<18} {value:>15}");
         };
+        line("level sizes", curve(&sizes.states));
         line("runs on disk", format!("{} of {}", show_count(self.runs), show_bytes(self.disk_bytes)));
         line("  bytes/state", format!("{:.1}", self.disk_bytes_per_state));
-        if let Some(levels) = self.levels {
+        if let (Some(levels), Some(visits)) = (self.levels, self.most_visits) {
             line("  levels kept", show_count(levels.into()));
+            line("  visits at most", format!("{visits:.1} of a state"));
         }
         line("tables written", show_count(self.flushes));
         line("duplicates caught", format!("{:.1} % in memory", self.caught_in_memory_percent()));
@@ -89,5 +94,29 @@ impl LayersFacts {
             "time on disk",
             format!("writing {flush}, asking {ask}, merging {merge}; {disk} of it reading and writing"),
         );
+    }
+}
+
+/// Numbers as a row of columns.
+fn curve(numbers: &[u64]) -> String {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const WIDTH: usize = 64;
+    let sums =
+        numbers.chunks(numbers.len().div_ceil(WIDTH).max(1)).map(|part| part.iter().sum::<u64>() / part.len() as u64);
+    let highest = sums.clone().max().unwrap_or(0).max(1);
+    sums.map(|sum| HEIGHTS[(sum as u128 * 7).div_ceil(highest.into()) as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_as_high_as_their_numbers() {
+        assert_eq!(curve(&[0, 1, 40, 70, 35]), "▁▂▅█▅");
+        let bell: Vec<u64> = (0..200).map(|level| level * (199 - level)).collect();
+        let drawn: Vec<char> = curve(&bell).chars().collect();
+        assert!((50..=64).contains(&drawn.len()) && drawn[drawn.len() / 2] == '█' && drawn[0] < drawn[9]);
+        assert_eq!(curve(&[]), "");
     }
 }

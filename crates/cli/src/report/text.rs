@@ -1,7 +1,7 @@
 //! The report for people: verdict, reason, trace, numbers, ledger.
 
 use super::steps::trace;
-use super::{Other, Report};
+use super::{Judgement, Other, Report};
 use crate::failure::exit;
 use crate::health::path_share;
 use crate::output::Output;
@@ -46,12 +46,13 @@ impl Paint {
 /// Prints the whole report.
 pub fn report(report: &Report, style: Style, out: &mut Output) {
     let paint = Paint(style.color);
+    let Judgement { headline, reason, exit_code, .. } = &report.judgement;
     let mut text = String::new();
-    let _ = writeln!(text, "{}", paint.verdict(report.exit_code, &format!("verdict: {}", report.headline)));
+    let _ = writeln!(text, "{}", paint.verdict(*exit_code, &format!("verdict: {headline}")));
     if style.quiet {
         return out.print(&text);
     }
-    let _ = writeln!(text, "reason:  {}", report.reason);
+    let _ = writeln!(text, "reason:  {reason}");
     for note in &report.notes {
         let _ = writeln!(text, "note:    {note}");
     }
@@ -61,7 +62,7 @@ pub fn report(report: &Report, style: Style, out: &mut Output) {
         trace(found, style, out);
     }
     for Other { headline, reason, trace: found, .. } in &report.others {
-        out.print(&format!("\n{}\n", paint.verdict(report.exit_code, &format!("also: {headline}: {reason}"))));
+        out.print(&format!("\n{}\n", paint.verdict(*exit_code, &format!("also: {headline}: {reason}"))));
         trace(found, style, out);
     }
     text.clear();
@@ -81,59 +82,60 @@ pub fn file_name(path: &str) -> &str {
 }
 
 fn numbers(report: &Report, out: &mut String) {
+    let Report { counts, times, costs, .. } = report;
     let mut line = |name: &str, value: String| {
         let _ = writeln!(out, "{name:<18} {value:>15}");
     };
-    line("states", show_count(report.states));
-    line("transitions", show_count(report.transitions));
-    if report.levels > 0 {
-        line("levels", show_count(report.levels.into()));
+    line("states", show_count(counts.states));
+    line("transitions", show_count(counts.transitions));
+    if counts.levels > 0 {
+        line("levels", show_count(counts.levels.into()));
     } else {
-        line("depth", show_count(report.depth.into()));
+        line("depth", show_count(counts.depth.into()));
     }
-    line("deadlocks", show_count(report.deadlocks));
-    let successors = (report.matched + report.states).max(1);
-    line("matched", format!("{:.1} %", report.matched as f64 * 100.0 / successors as f64));
-    if report.cache_capacity > 0 {
-        line("cache", format!("{} of {}", show_count(report.cache_states), show_count(report.cache_capacity)));
-        if report.levels == 0 {
-            line("longest path", format!("{:.1} % of it", path_share(report.depth, report.cache_capacity) * 100.0));
+    line("deadlocks", show_count(counts.deadlocks));
+    let successors = (counts.matched + counts.states).max(1);
+    line("matched", format!("{:.1} %", counts.matched as f64 * 100.0 / successors as f64));
+    if counts.cache_capacity > 0 {
+        line("cache", format!("{} of {}", show_count(counts.cache_states), show_count(counts.cache_capacity)));
+        if counts.levels == 0 {
+            line("longest path", format!("{:.1} % of it", path_share(counts.depth, counts.cache_capacity) * 100.0));
         }
     }
-    if report.forgotten > 0 {
-        line("visits per state", format!("{:.2}", report.redundancy));
+    if counts.forgotten > 0 {
+        line("visits per state", format!("{:.2}", counts.redundancy));
     }
-    if let Some(omissions) = report.expected_omissions {
+    if let Some(omissions) = counts.expected_omissions {
         line("expected to miss", show_small(omissions));
     }
     let rare = [
-        ("errors", report.faults),
-        ("failed assertions", report.failed_assertions),
-        ("property hits", report.property_hits),
-        ("states forgotten", report.forgotten),
+        ("errors", counts.faults),
+        ("failed assertions", counts.failed_assertions),
+        ("property hits", counts.property_hits),
+        ("states forgotten", counts.forgotten),
     ];
     for (name, count) in rare.into_iter().filter(|(_, count)| *count > 0) {
         line(name, show_count(count));
     }
-    line("time", show_seconds(report.total_seconds));
-    line("  of it search", show_seconds(report.seconds));
+    line("time", show_seconds(times.total));
+    line("  of it search", show_seconds(times.search));
     if report.plan.workers > 1 {
         line("workers", report.plan.workers.to_string());
     }
-    line("states/s", show_count(report.states_per_second as u64));
-    line("bytes/state", format!("{:.1}", report.bytes_per_state));
+    line("states/s", show_count(costs.states_per_second as u64));
+    line("bytes/state", format!("{:.1}", costs.bytes_per_state));
     if let Some(training) = &report.plan.training {
         let ratio = training.expected_ratio * 100.0;
         line("training", format!("{} states", show_count(training.states)));
         line("  took", show_seconds(training.seconds));
         line("  expected code", format!("{:.1} B, {ratio:.0} %", training.expected_bytes));
     }
-    if let Some(bytes) = report.code_bytes {
+    if let Some(bytes) = counts.code_bytes {
         line("code", format!("{bytes:.1} B, {:.0} %", bytes * 100.0 / report.model.state_bytes as f64));
     }
     line("state vector", format!("{} B", report.model.state_bytes));
     if let Some(layers) = &report.layers {
-        layers.show(out);
+        layers.show(&report.counts.level_sizes, out);
     }
 }
 
@@ -147,5 +149,5 @@ fn ledger(report: &Report, paint: &Paint, out: &mut String) {
         let name = if entry.medium == "disk" { format!("{} (disk)", entry.name) } else { entry.name.clone() };
         row(&name, show_bytes(entry.granted), show_bytes(entry.used), show_bytes(entry.peak));
     }
-    row("whole process", show_bytes(report.memory_budget), String::new(), show_bytes(report.peak_rss));
+    row("whole process", show_bytes(report.costs.memory_budget), String::new(), show_bytes(report.costs.peak_rss));
 }

@@ -8,13 +8,15 @@ use crate::view::View;
 use plimsoll_ir::PropertyKind;
 use plimsoll_search::{Ask, Stats, Verdict, What, Why};
 use plimsoll_store::Odds;
+use serde::Serialize;
 
 /// A verdict as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     /// One or two words for programs; the values are listed in the schema of reports.
     pub verdict: &'static str,
     /// The same for people, so that none can be taken for another.
+    #[serde(skip)]
     pub headline: &'static str,
     pub reason: String,
     pub exit_code: u8,

@@ -9,6 +9,9 @@ use crate::expr::{Access, BinOp, Call, Expr, Place, Stmt, UnOp, wrap};
 use crate::system::{Command, Deadlock, Locals, System};
 use crate::types::Type;
 
+/// Sums of values up to this do not overflow.
+const SMALL: i64 = 1 << 40;
+
 /// Folds all expressions and statements of a verified system.
 pub fn fold(mut system: System) -> System {
     let mut starts = std::mem::take(&mut system.starts);
@@ -230,9 +233,35 @@ impl Scope<'_> {
 
     /// A comparison that the ranges of its sides decide.
     fn comparison(&self, op: BinOp, left: Expr, right: Expr) -> Expr {
+        let (left, right) = self.without_addends(left, right);
         match self.interval(&left).binary(op, self.interval(&right)).as_point() {
             Some(value) if !self.may_fault(&left) && !self.may_fault(&right) => Expr::Const(value),
             _ => Expr::binary(op, left, right),
+        }
+    }
+
+    /// Two sides of a comparison, less the constants that are added to them, where nothing can overflow.
+    fn without_addends(&self, left: Expr, right: Expr) -> (Expr, Expr) {
+        let small = Interval::new(-SMALL, SMALL);
+        let is_small = |expr: &Expr| self.interval(expr).within(small);
+        let addend = |expr: &Expr| match expr {
+            Expr::Binary(BinOp::Add, value, constant) => match **constant {
+                Expr::Const(constant) if (-SMALL..=SMALL).contains(&constant) && is_small(value) => Some(constant),
+                _ => None,
+            },
+            _ => None,
+        };
+        let value = |expr: Expr| match expr {
+            Expr::Binary(_, value, _) => *value,
+            expr => expr,
+        };
+        match (addend(&left), addend(&right), &left, &right) {
+            (Some(one), Some(other), ..) if one == other => (value(left), value(right)),
+            (Some(one), None, _, &Expr::Const(limit)) if is_small(&right) => (value(left), Expr::Const(limit - one)),
+            (None, Some(other), &Expr::Const(limit), _) if is_small(&left) => {
+                (Expr::Const(limit - other), value(right))
+            }
+            _ => (left, right),
         }
     }
 

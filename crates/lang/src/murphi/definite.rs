@@ -29,6 +29,11 @@ impl Defined {
         known.get(family).copied().unwrap_or(false)
     }
 
+    /// Is a family of a variable always defined?
+    pub fn has(&self, var: usize, family: usize) -> bool {
+        self.vars.get(var).and_then(|known| known.get(family)).copied().unwrap_or(false)
+    }
+
     /// Analyses a system made without this knowledge.
     pub fn of(system: &System) -> Defined {
         let commands = || system.starts.iter().chain(&system.commands).map(|command| &command.temps);
@@ -116,7 +121,7 @@ fn note_targets(system: &System, stmts: &[Stmt], caller: Option<usize>, targets:
 }
 
 /// How many families of scalars a type has.
-fn families(ty: &Type) -> usize {
+pub(super) fn families(ty: &Type) -> usize {
     match ty {
         Type::Scalar(_) => 1,
         Type::Array { element, .. } => families(element),

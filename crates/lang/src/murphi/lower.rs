@@ -85,14 +85,26 @@ pub struct Lowerer<'a> {
     defined: Defined,
 }
 
-/// Translates a model; also returns its types, those of its variables, and conditions to be covered. Errors are in `diagnostics`.
+/// A model as translated.
+pub struct Translated {
+    pub system: System,
+    pub types: Types,
+    /// The types of the variables.
+    pub vars: Vec<TypeId>,
+    /// Conditions to be covered.
+    pub covers: Vec<Property>,
+    /// What is never undefined.
+    pub defined: Defined,
+}
+
+/// Translates a model. Errors are in `diagnostics`.
 pub fn program(
     text: &str,
     name: &str,
     program: &Program,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Lowered<(System, Types, Vec<TypeId>, Vec<Property>)> {
+) -> Lowered<Translated> {
     // The first translation checks every read; what it finds to be always defined the second need not check.
     let checked = {
         let mut lowerer = Lowerer::new(text, name, options, diagnostics);
@@ -104,7 +116,8 @@ pub fn program(
     lowerer.defined = Defined::of(&checked);
     lowerer.items(program)?;
     drop_unused(&mut lowerer.system);
-    Ok((lowerer.system, lowerer.types, lowerer.var_types, lowerer.covers))
+    let Lowerer { system, types, var_types: vars, covers, defined, .. } = lowerer;
+    Ok(Translated { system, types, vars, covers, defined })
 }
 
 /// Translates an expression over the names of a model into a property; also tells whether it names a value of a scalarset.

@@ -10,9 +10,11 @@ mod lower;
 mod names;
 mod parser;
 mod symmetric;
+mod tight;
 mod types;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use plimsoll_ir::passes::rebase::Rebased;
 use plimsoll_ir::{Property, PropertyKind, Spelling, Symmetry, System};
 
 /// Whose meaning counts where the tools differ.
@@ -41,6 +43,7 @@ pub struct Symbols {
     options: Options,
     symmetry: Symmetry,
     covers: Vec<Property>,
+    rebased: Rebased,
 }
 
 impl Symbols {
@@ -62,11 +65,10 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     if diagnostics.error_count() > 0 {
         return Err(finished(diagnostics));
     }
-    let Ok((mut system, types, vars, covers)) =
-        lower::program(&source.text, &source.name, &program, options, &mut diagnostics)
-    else {
+    let Ok(lowered) = lower::program(&source.text, &source.name, &program, options, &mut diagnostics) else {
         return Err(finished(diagnostics));
     };
+    let lower::Translated { mut system, types, vars, mut covers, defined } = lowered;
     let warnings = diagnostics.finish()?;
     if let Err(flaws) = plimsoll_ir::verify(&system) {
         return Err(flaws.iter().map(|flaw| Diagnostic::general(flaw.to_string())).collect());
@@ -74,13 +76,17 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
     let scalars = names::of(&types, system.vars.iter().map(|var| var.name.as_str()).zip(vars.iter().copied()));
     system.spelling = Some(Spelling { scalars, assign: " := " });
     let symmetry = symmetric::of(&types, &vars);
-    let symbols = Symbols { text: source.text.clone(), options: options.clone(), symmetry, covers };
+    let (system, rebased) = tight::tighten(system, &defined, &symmetry);
+    covers.iter_mut().for_each(|cover| rebased.property(cover));
+    let symbols = Symbols { text: source.text.clone(), options: options.clone(), symmetry, covers, rebased };
     Ok((system, symbols, warnings))
 }
 
 /// Reads an expression over the global names of a model. Values of scalarsets can be named as traces name them (`Proc_1`).
 pub fn property(symbols: &Symbols, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
-    read_property(symbols, text, kind).map(|(property, _)| property)
+    let (mut property, _) = read_property(symbols, text, kind)?;
+    symbols.rebased.property(&mut property);
+    Ok(property)
 }
 
 /// Does an expression name a value of a scalarset? Then it is not the same for all of them, and symmetry says nothing about it.

@@ -28,7 +28,7 @@ impl Crew {
     /// Enough successors for long runs of keys in every shard, few enough to stay in the processor's caches.
     pub const BLOCK_SUCCESSORS: usize = 8192;
     /// Enough for many workers.
-    pub const WAVE_SUCCESSORS: usize = 1 << 18;
+    pub const WAVE_SUCCESSORS: usize = 1 << 20;
     /// Blocks of wide states have fewer of them: so many words of successors are enough.
     const BLOCK_WORDS: usize = 1 << 19;
 
@@ -48,7 +48,7 @@ impl Crew {
             workers,
             wave_successors: Crew::WAVE_SUCCESSORS,
             block_successors: Crew::BLOCK_SUCCESSORS,
-            shared_block_successors: [512, 4096],
+            shared_block_successors: [512, 8192],
             shared_successors: 4096,
             shard_bits: shard_bits(workers),
         }

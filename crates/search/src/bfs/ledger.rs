@@ -10,7 +10,7 @@ use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{Odds, Piece, SpillError, StepLog};
+use plimsoll_store::{Odds, Piece, StepLog};
 use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
@@ -164,7 +164,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             }
             let step = block.out.step(position as usize);
             if step.is_fault() {
-                self.model.note_fault(&block.parents[parent * width..][..width], step);
+                self.control.watch.fault(&block.parents[parent * width..][..width], step);
             }
             let depth = block.level + 1;
             let what = self.tally.wrong(step, depth, false);
@@ -190,11 +190,12 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         let logged = self.log.append(steps);
         let end = self.log.len();
         self.tally.stats.states += end - number;
+        self.tally.stats.level_sizes.add(depth, end - number);
         for hit in hits.iter().filter(|hit| number + (hit.index as u64) < end) {
             let what = self.tally.hit(hit.property);
             self.find(what, number + hit.index as u64, None, (depth, hit.parent, hit.position));
         }
-        logged.map_err(log_failure)
+        Ok(logged?)
     }
 
     /// Keeps a violation if it comes before what was found so far.
@@ -210,6 +211,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
     pub fn verdict(&mut self, end: End, odds: Option<Odds>) -> Verdict {
         if let Some(level) = self.tally.count_error_state() {
             self.tally.stats.levels = self.tally.stats.levels.max(level + 1);
+            self.tally.stats.level_sizes.add(level, 1);
         }
         if let Some(found) = self.found.take() {
             // A start command that goes wrong has no state before it.
@@ -220,7 +222,7 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
                     positions.extend(found.step);
                     Verdict::Violated(Violation { what: found.what, trace: Trace { positions } })
                 }
-                Err(error) => Verdict::Unknown(log_failure(error)),
+                Err(error) => Verdict::Unknown(error.into()),
             };
         }
         match (end, odds) {
@@ -231,12 +233,5 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
             (End::DepthLimit, Some(_)) => Verdict::Unknown(Why::Depth),
             (End::Out(why), _) => Verdict::Unknown(why),
         }
-    }
-}
-
-fn log_failure(error: SpillError) -> Why {
-    match error {
-        SpillError::Full => Why::Memory,
-        error => error.into(),
     }
 }

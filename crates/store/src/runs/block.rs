@@ -12,49 +12,36 @@ const HEAD: usize = 24;
 /// Reading bits may look at so many bytes behind them.
 const BEHIND: usize = 24;
 
-/// How many of ascending keys, from the first on, fit into so many bytes; `shift` low bits of all of them are zero.
-pub struct Fit {
-    shift: u32,
-    bytes: usize,
-    first: u128,
-    count: usize,
+/// Bytes of so many keys in a range with low bits of a length.
+fn bytes_with(low_bits: u32, range: u128, count: usize) -> usize {
+    let bits = (range >> low_bits).saturating_add(count as u128 * (low_bits as u128 + 1));
+    // Both parts begin with whole words.
+    HEAD + 16 + usize::try_from(bits / 8).unwrap_or(usize::MAX / 2)
 }
 
 /// The length of low bits that takes the fewest bytes for so many keys in a range, and those bytes.
 fn best(range: u128, count: usize) -> (u32, usize) {
     let low_bits = range.checked_ilog2().unwrap_or(0).saturating_sub(count.ilog2());
-    let bits = |low_bits: u32| (range >> low_bits).saturating_add(count as u128 * (low_bits as u128 + 1));
-    let (low_bits, bits) = if low_bits > 0 && bits(low_bits - 1) < bits(low_bits) {
-        (low_bits - 1, bits(low_bits - 1))
-    } else if bits(low_bits + 1) < bits(low_bits) {
-        (low_bits + 1, bits(low_bits + 1))
-    } else {
-        (low_bits, bits(low_bits))
-    };
-    // Both parts begin with whole words.
-    (low_bits, HEAD + 16 + usize::try_from(bits / 8).unwrap_or(usize::MAX / 2))
+    let near = low_bits.saturating_sub(1)..=low_bits + 1;
+    let sizes = near.map(|low_bits| (bytes_with(low_bits, range, count), low_bits));
+    let (bytes, low_bits) = sizes.min().expect("there are some");
+    (low_bits, bytes)
 }
 
-impl Fit {
-    pub fn new(shift: u32, bytes: usize) -> Fit {
-        Fit { shift, bytes: bytes - BEHIND, first: 0, count: 0 }
+/// How many of ascending keys, from the first on, fit into a block of so many bytes; `shift` low bits of all are zero.
+pub fn fitting(keys: &[u128], shift: u32, bytes: usize) -> usize {
+    let fits = |count: usize| best((keys[count - 1] - keys[0]) >> shift, count).1 + BEHIND <= bytes;
+    let most = keys.len().min(MOST_KEYS);
+    if most == 0 || fits(most) {
+        return most;
     }
-
-    /// Does one more key, the next one, fit into the block? If so it is counted.
-    pub fn takes(&mut self, key: u128) -> bool {
-        if self.count == 0 {
-            (self.first, self.count) = (key, 1);
-            return true;
-        }
-        let (_, bytes) = best((key - self.first) >> self.shift, self.count + 1);
-        let fits = self.count < MOST_KEYS && bytes <= self.bytes;
-        self.count += fits as usize;
-        fits
+    // One always fits.
+    let (mut fit, mut too_many) = (1, most);
+    while fit + 1 < too_many {
+        let middle = (fit + too_many) / 2;
+        (fit, too_many) = if fits(middle) { (middle, too_many) } else { (fit, middle) };
     }
-
-    pub fn clear(&mut self) {
-        self.count = 0;
-    }
+    fit
 }
 
 /// Writes ascending keys that fit into `out`, which has the size of a block.
@@ -68,37 +55,87 @@ pub fn encode(keys: &[u128], shift: u32, out: &mut [u8]) {
     out[8..HEAD].copy_from_slice(&first.to_le_bytes());
     let words = (((last - first) >> shift >> low_bits) as usize + keys.len()).div_ceil(64);
     out[6..8].copy_from_slice(&(words as u16).to_le_bytes());
-    let lows = HEAD + words * 8;
+    let (uppers, lows) = out[HEAD..].split_at_mut(words * 8);
+    let mut lows = BitWriter { out: lows, at: 0, bits: 0, count: 0 };
     for (index, &key) in keys.iter().enumerate() {
         let value = (key - first) >> shift;
         let one = (value >> low_bits) as usize + index;
-        out[HEAD + one / 8] |= 1 << (one % 8);
-        put_bits(out, lows * 8 + index * low_bits as usize, value & mask(low_bits), low_bits);
+        uppers[one / 8] |= 1 << (one % 8);
+        lows.put(value as u64, low_bits.min(64));
+        if low_bits > 64 {
+            lows.put((value >> 64) as u64, low_bits - 64);
+        }
     }
+    lows.finish();
 }
 
 fn mask(bits: u32) -> u128 {
     if bits == 128 { u128::MAX } else { (1 << bits) - 1 }
 }
 
-/// Puts the low `bits` of a value at a place where there are zeros.
-fn put_bits(out: &mut [u8], at: usize, value: u128, bits: u32) {
-    let (byte, skip) = (at / 8, at % 8);
-    let [low, high] = [value << skip, value.checked_shr(128 - skip as u32).unwrap_or(0)];
-    let len = (bits as usize + skip).div_ceil(8);
-    let bytes = low.to_le_bytes().into_iter().chain([high as u8]);
-    out[byte..byte + len].iter_mut().zip(bytes).for_each(|(place, byte)| *place |= byte);
+/// Writes bits one after the other, lowest first.
+struct BitWriter<'a> {
+    out: &'a mut [u8],
+    at: usize,
+    /// The last ones, fewer than 64.
+    bits: u64,
+    count: u32,
+}
+
+impl BitWriter<'_> {
+    /// Adds the low `bits` of a value, at most 64.
+    #[inline(always)]
+    fn put(&mut self, value: u64, bits: u32) {
+        let value = value & mask(bits) as u64;
+        self.bits |= value << self.count;
+        let count = self.count + bits;
+        if count >= 64 {
+            self.out[self.at..self.at + 8].copy_from_slice(&self.bits.to_le_bytes());
+            self.at += 8;
+            self.bits = value.checked_shr(64 - self.count).unwrap_or(0);
+        }
+        self.count = count % 64;
+    }
+
+    fn finish(self) {
+        let bytes = self.count.div_ceil(8) as usize;
+        self.out[self.at..][..bytes].copy_from_slice(&self.bits.to_le_bytes()[..bytes]);
+    }
 }
 
 /// A block that is read.
+#[derive(Clone, Copy)]
 pub struct Block<'a> {
     bytes: &'a [u8],
+    head: Head,
+}
+
+/// What a block says of itself.
+#[derive(Clone, Copy, Default)]
+pub struct Head {
     first: u128,
     count: usize,
     shift: u32,
     low_bits: u32,
     /// Where low bits begin.
     lows: usize,
+}
+
+impl Head {
+    /// Reads what `encode` wrote.
+    pub fn of(bytes: &[u8]) -> Head {
+        let count = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
+        let first = u128::from_le_bytes(bytes[8..HEAD].try_into().expect("sixteen bytes"));
+        let (low_bits, shift) = (bytes[4] as u32, bytes[5] as u32);
+        let words = u16::from_le_bytes([bytes[6], bytes[7]]) as usize;
+        Head { first, count, shift, low_bits, lows: HEAD + words * 8 }
+    }
+
+    /// The block in `bytes`, of which this is the head.
+    #[inline(always)]
+    pub fn block(self, bytes: &[u8]) -> Block<'_> {
+        Block { bytes, head: self }
+    }
 }
 
 /// A place between two keys of a block: how many are before it, and which bit of the upper parts is next.
@@ -111,11 +148,7 @@ pub struct Place {
 impl<'a> Block<'a> {
     /// The keys that `encode` wrote.
     pub fn new(bytes: &'a [u8]) -> Block<'a> {
-        let count = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
-        let first = u128::from_le_bytes(bytes[8..HEAD].try_into().expect("sixteen bytes"));
-        let (low_bits, shift) = (bytes[4] as u32, bytes[5] as u32);
-        let words = u16::from_le_bytes([bytes[6], bytes[7]]) as usize;
-        Block { bytes, first, count, shift, low_bits, lows: HEAD + words * 8 }
+        Head::of(bytes).block(bytes)
     }
 
     #[inline(always)]
@@ -126,60 +159,66 @@ impl<'a> Block<'a> {
     /// The low bits of key number `index`.
     #[inline(always)]
     fn low(&self, index: usize) -> u128 {
-        let at = self.lows * 8 + index * self.low_bits as usize;
+        let at = self.head.lows * 8 + index * self.head.low_bits as usize;
         let (byte, skip) = (at / 8, at % 8);
-        if self.low_bits <= 56 {
+        if self.head.low_bits <= 56 {
             let word = u64::from_le_bytes(self.bytes[byte..][..8].try_into().expect("eight bytes"));
-            return (word >> skip & ((1 << self.low_bits) - 1)) as u128;
+            return (word >> skip & ((1 << self.head.low_bits) - 1)) as u128;
         }
         let word = u128::from_le_bytes(self.bytes[byte..][..16].try_into().expect("sixteen bytes"));
         let above = (self.bytes[byte + 16] as u128).checked_shl(128 - skip as u32).unwrap_or(0);
-        (word >> skip | above) & mask(self.low_bits)
+        (word >> skip | above) & mask(self.head.low_bits)
     }
 
     /// All keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = u128> + '_ {
         let (mut word, mut left) = (0, self.word(0));
-        (0..self.count).map(move |index| {
+        (0..self.head.count).map(move |index| {
             while left == 0 {
                 word += 1;
                 left = self.word(word);
             }
             let upper = word * 64 + left.trailing_zeros() as usize - index;
             left &= left - 1;
-            self.first + (((upper as u128) << self.low_bits | self.low(index)) << self.shift)
+            self.head.first + (((upper as u128) << self.head.low_bits | self.low(index)) << self.head.shift)
         })
     }
 
-    /// The key after a place, which moves behind it; none at the end.
-    pub fn next(&self, place: &mut Place) -> Option<u128> {
-        if place.index == self.count {
-            return None;
+    /// Puts up to `count` keys after a place, which moves behind them, into `out`; none at the end.
+    pub fn read(&self, place: &mut Place, count: usize, out: &mut Vec<u128>) {
+        out.clear();
+        let end = self.head.count.min(place.index + count);
+        if place.index == end {
+            return;
         }
         let mut word = place.bit / 64;
         let mut left = self.word(word) >> (place.bit % 64) << (place.bit % 64);
-        while left == 0 {
-            word += 1;
-            left = self.word(word);
-        }
-        let one = word * 64 + left.trailing_zeros() as usize;
-        let (upper, low) = (one - place.index, self.low(place.index));
-        *place = Place { index: place.index + 1, bit: one + 1 };
-        Some(self.first + (((upper as u128) << self.low_bits | low) << self.shift))
+        out.extend((place.index..end).map(|index| {
+            while left == 0 {
+                word += 1;
+                left = self.word(word);
+            }
+            let one = word * 64 + left.trailing_zeros() as usize;
+            left &= left - 1;
+            place.bit = one + 1;
+            self.head.first + ((((one - index) as u128) << self.head.low_bits | self.low(index)) << self.head.shift)
+        }));
+        place.index = end;
     }
 
     /// Is the key there? Keys must be asked for in ascending order, with the place that the one before left.
     pub fn contains(&self, key: u128, place: &mut Place) -> bool {
-        let Some(distance) = key.checked_sub(self.first).filter(|distance| distance & mask(self.shift) == 0) else {
+        let Some(distance) = key.checked_sub(self.head.first).filter(|distance| distance & mask(self.head.shift) == 0)
+        else {
             return false;
         };
-        let value = distance >> self.shift;
-        let (upper, low) = (value >> self.low_bits, value & mask(self.low_bits));
+        let value = distance >> self.head.shift;
+        let (upper, low) = (value >> self.head.low_bits, value & mask(self.head.low_bits));
         // More zeros than the block has ones and bits means that all keys are smaller.
-        let Some(upper) = usize::try_from(upper).ok().filter(|&upper| upper < self.lows * 8) else { return false };
+        let Some(upper) = usize::try_from(upper).ok().filter(|&upper| upper < self.head.lows * 8) else { return false };
         self.skip_to(upper, place);
         let mut at = *place;
-        while at.index < self.count && self.word(at.bit / 64) >> (at.bit % 64) & 1 == 1 {
+        while at.index < self.head.count && self.word(at.bit / 64) >> (at.bit % 64) & 1 == 1 {
             match self.low(at.index).cmp(&low) {
                 std::cmp::Ordering::Less => at = Place { index: at.index + 1, bit: at.bit + 1 },
                 std::cmp::Ordering::Equal => return true,
@@ -192,29 +231,58 @@ impl<'a> Block<'a> {
     /// Moves a place forward behind the zero with which upper parts reach `upper`.
     fn skip_to(&self, upper: usize, place: &mut Place) {
         let mut zeros = place.bit - place.index;
-        let end = (self.lows - HEAD) * 8;
+        let end = (self.head.lows - HEAD) * 8;
         while zeros < upper && place.bit < end {
             let word = !self.word(place.bit / 64) >> (place.bit % 64);
-            let (bits, here) = (64 - place.bit % 64, word.count_ones() as usize);
+            let sums = ones_by_byte(word);
+            let here = (sums >> 56) as usize;
             if zeros + here < upper {
-                (zeros, place.bit) = (zeros + here, place.bit + bits);
+                (zeros, place.bit) = (zeros + here, place.bit + 64 - place.bit % 64);
             } else {
-                place.bit += nth_one(word, upper - zeros) + 1;
+                place.bit += nth_one(word, sums, upper - zeros) + 1;
                 zeros = upper;
             }
         }
         // At the end of the words zeros may stand for nothing.
-        place.index = (place.bit - zeros).min(self.count);
+        place.index = (place.bit - zeros).min(self.head.count);
     }
 }
 
-/// The place of the `count`th one of a word, from one.
-fn nth_one(mut word: u64, count: usize) -> usize {
-    for _ in 1..count {
-        word &= word - 1;
-    }
-    word.trailing_zeros() as usize
+/// For each byte of a word how many ones there are in it and below.
+#[inline(always)]
+fn ones_by_byte(word: u64) -> u64 {
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let bytes = (fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F;
+    bytes.wrapping_mul(0x0101_0101_0101_0101)
 }
+
+/// The place of the `count`th one of a word, from one, which has so many ones.
+#[inline(always)]
+fn nth_one(word: u64, sums: u64, count: usize) -> usize {
+    // A byte of `short` has its highest bit where there are fewer ones up to it: sums and counts are at most 64.
+    let short = (0x8080_8080_8080_8080 | (count as u64 - 1).wrapping_mul(0x0101_0101_0101_0101)) - sums;
+    let byte = (!short & 0x8080_8080_8080_8080).trailing_zeros() - 7;
+    let before = (sums << 8) >> byte & 0xFF;
+    byte as usize + PLACES[(word >> byte & 0xFF) as usize][(count as u64 - before) as usize - 1] as usize
+}
+
+/// Where the ones of each byte are.
+static PLACES: [[u8; 8]; 256] = {
+    let (mut places, mut byte) = ([[0; 8]; 256], 0);
+    while byte < 256 {
+        let (mut place, mut count) = (0, 0);
+        while place < 8 {
+            if byte >> place & 1 == 1 {
+                places[byte][count] = place as u8;
+                count += 1;
+            }
+            place += 1;
+        }
+        byte += 1;
+    }
+    places
+};
 
 #[cfg(test)]
 mod tests {
@@ -225,16 +293,12 @@ mod tests {
 
     /// Splits ascending keys into blocks.
     fn blocks(keys: &[u128], shift: u32, bytes: usize) -> Vec<Range<usize>> {
-        let (mut fit, mut all, mut start) = (Fit::new(shift, bytes), Vec::new(), 0);
-        for (at, &key) in keys.iter().enumerate() {
-            if !fit.takes(key) {
-                all.push(start..at);
-                start = at;
-                fit.clear();
-                assert!(fit.takes(key));
-            }
+        let (mut all, mut start) = (Vec::new(), 0);
+        while start < keys.len() {
+            let count = fitting(&keys[start..], shift, bytes);
+            all.push(start..start + count);
+            start += count;
         }
-        all.push(start..keys.len());
         all
     }
 
@@ -271,9 +335,13 @@ mod tests {
                 encode(keys, 128 - bits, &mut bytes);
                 let block = Block::new(&bytes);
                 assert!(block.keys().eq(keys.iter().copied()), "{bits} {common} {count}");
-                let (mut place, mut read) = (Place::default(), Vec::new());
-                read.extend(std::iter::from_fn(|| block.next(&mut place)));
-                assert_eq!(read, keys);
+                let (mut place, mut part, mut read) = (Place::default(), Vec::new(), Vec::new());
+                while read.len() < keys.len() {
+                    block.read(&mut place, 1 + draw.below(100) as usize, &mut part);
+                    read.extend_from_slice(&part);
+                }
+                block.read(&mut place, 1, &mut part);
+                assert!(read == keys && part.is_empty());
                 // Some that are there, some beside them, some anywhere, in order; the block answers for its own keys only.
                 let (first, last) = (keys[0], keys[keys.len() - 1]);
                 let mut asked: Vec<u128> = keys.iter().copied().step_by(1 + draw.below(20) as usize).collect();
@@ -287,6 +355,19 @@ mod tests {
                     assert_eq!(block.contains(key, &mut place), expected, "{bits} {common} {count}: {key:x}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn every_one_of_a_word_is_found() {
+        let mut draw = Draw::new(0);
+        let words = (0..500).map(|round| draw.bits() & draw.bits() | draw.bits() >> (round % 64));
+        for word in words.chain([1, 1 << 63, u64::MAX, 0xFF << 56, 0x0101_0101_0101_0101]) {
+            let ones = (0..64).filter(|place| word >> place & 1 == 1);
+            for (count, place) in (1..).zip(ones) {
+                assert_eq!(nth_one(word, ones_by_byte(word), count), place, "{word:x} {count}");
+            }
+            assert_eq!(ones_by_byte(word) >> 56, word.count_ones().into());
         }
     }
 

@@ -58,10 +58,6 @@ impl Candidates {
         self.states.is_empty()
     }
 
-    pub(crate) fn is_wide(&self) -> bool {
-        self.wide
-    }
-
     /// How many there were since there was none.
     pub(crate) fn count(&self) -> u64 {
         self.read + self.len() as u64
@@ -89,8 +85,7 @@ impl Candidates {
 
     /// Puts the keys of the next candidates into the sieve, and says how many.
     pub(crate) fn fill(&mut self, sieve: &mut Sieve) -> Result<usize, Shortage> {
-        let filled = sieve.fill(&mut self.keys, self.read)?;
-        Ok(filled)
+        sieve.fill(&mut self.keys, self.wide, self.read)
     }
 
     /// Reads some of those in the sieve, from the one at place `at` on, of which there are `left`.

@@ -4,7 +4,7 @@
 //! Runs are written from a table, or from several runs that become one. The latter gives back blocks as it reads them, so
 //! it takes no disk beside what was there.
 
-use super::block::{self, Block, Fit, Place};
+use super::block::{self, Block, Head, Place};
 use super::filter::RunFilter;
 use super::sieve::Asked;
 use crate::budget::Grant;
@@ -17,6 +17,10 @@ pub const BLOCK_BYTES: usize = 16 << 10;
 /// What a block takes in memory: its first key and its slot, in vectors that may have twice the room they need.
 const INDEX_BYTES: u64 = 2 * (16 + 8);
 
+/// Keys between two looks at whether a block is full.
+const KEYS_PER_LOOK: usize = 64;
+/// Keys that are taken from a block at a time.
+const READ_KEYS: usize = 64;
 /// Even the longest keys are so many.
 const LEAST_KEYS_PER_BLOCK: u64 = 1000;
 
@@ -93,32 +97,43 @@ impl Run {
 
     /// Marks those of the candidates that are here.
     pub fn answer(&self, asked: &Asked) -> Result<Answers, SpillError> {
-        let (mut answers, mut bytes, mut place) = (Answers::default(), Vec::new(), Place::default());
+        let (mut answers, mut bytes) = (Answers::default(), Vec::new());
         // How many blocks begin with no larger key; one block is in memory.
-        let (mut begun, mut loaded) = (0, None);
-        for item in asked.items() {
-            if asked.number(item) < self.form.born || asked.is_known(item) {
+        let (mut begun, mut loaded, mut head, mut place) = (0, None, Head::default(), Place::default());
+        for question in asked.open() {
+            if question.number() < self.form.born {
                 continue;
             }
-            let key = asked.key(item) << self.form.common_bits >> self.form.common_bits;
+            let key = question.key() << self.form.common_bits >> self.form.common_bits;
             if self.filter.as_ref().is_some_and(|filter| !filter.may_know(key)) {
                 answers.filtered += 1;
                 continue;
             }
-            begun += self.firsts[begun..].partition_point(|&first| first <= key);
+            begun = self.blocks_begun(key, begun);
             answers.looked_for += 1;
             let Some(number) = begun.checked_sub(1) else { continue };
             if loaded != Some(number) {
                 bytes.resize(BLOCK_BYTES, 0);
                 self.spill.read(&self.slots[number], &mut bytes)?;
-                (loaded, place) = (Some(number), Place::default());
+                (loaded, head, place) = (Some(number), Head::of(&bytes), Place::default());
             }
-            if Block::new(&bytes).contains(key, &mut place) {
-                asked.mark(item);
+            if head.block(&bytes).contains(key, &mut place) {
+                question.mark();
                 answers.known += 1;
             }
         }
         Ok(answers)
+    }
+
+    /// How many blocks begin with no larger key, if at least so many do: in most cases no more, or one or two.
+    fn blocks_begun(&self, key: u128, least: usize) -> usize {
+        let (mut from, mut step) = (least, 1);
+        while self.firsts.get(from + step - 1).is_some_and(|&first| first <= key) {
+            from += step;
+            step *= 2;
+        }
+        let end = self.firsts.len().min(from + step - 1);
+        from + self.firsts[from..end].partition_point(|&first| first <= key)
     }
 
     /// Visits all keys in order, without the bits they have in common.
@@ -151,17 +166,19 @@ impl Run {
         let keys = runs.iter().map(Run::keys).sum();
         runs.iter_mut().for_each(|run| run.filter = None);
         let (spill, grant) = (runs[0].spill.clone(), runs[0].grant.clone());
-        let mut readers: Vec<Reader> = runs.into_iter().map(Reader::new).collect();
-        let mut writer = Writer::new(&spill, &grant, form, keys, filter_bytes);
-        let mut heads = Vec::with_capacity(readers.len());
-        for reader in &mut readers {
-            heads.push(reader.next().map_err(Shortage::Disk)?);
+        let mut readers = Vec::with_capacity(runs.len());
+        for run in runs {
+            readers.extend(Reader::new(run).map_err(Shortage::Disk)?);
         }
-        while let Some(least) = heads.iter().flatten().min().copied() {
+        let mut writer = Writer::new(&spill, &grant, form, keys, filter_bytes);
+        while let Some(least) = readers.iter().map(Reader::head).min() {
             writer.push(least)?;
-            for (head, reader) in heads.iter_mut().zip(&mut readers) {
-                if *head == Some(least) {
-                    *head = reader.next().map_err(Shortage::Disk)?;
+            let mut number = 0;
+            while let Some(reader) = readers.get_mut(number) {
+                if reader.head() == least && !reader.advance().map_err(Shortage::Disk)? {
+                    readers.swap_remove(number);
+                } else {
+                    number += 1;
                 }
             }
         }
@@ -181,34 +198,53 @@ struct Reader {
     run: Run,
     slots: std::vec::IntoIter<Slot>,
     bytes: Vec<u8>,
-    place: Option<Place>,
+    place: Place,
+    /// Keys that were read from the block, and which of them is next.
+    keys: Vec<u128>,
+    next: usize,
 }
 
 impl Reader {
-    fn new(mut run: Run) -> Reader {
+    /// A reader at the first key; none if there is no key.
+    fn new(mut run: Run) -> Result<Option<Reader>, SpillError> {
         let slots = std::mem::take(&mut run.slots).into_iter();
-        Reader { run, slots, bytes: vec![0; BLOCK_BYTES], place: None }
+        let (bytes, keys) = (vec![0; BLOCK_BYTES], Vec::with_capacity(READ_KEYS));
+        let mut reader = Reader { run, slots, bytes, place: Place::default(), keys, next: 0 };
+        Ok(if reader.read_block()? { Some(reader) } else { None })
     }
 
-    fn next(&mut self) -> Result<Option<u128>, SpillError> {
-        loop {
-            if let Some(place) = &mut self.place
-                && let Some(key) = Block::new(&self.bytes).next(place)
-            {
-                return Ok(Some(key));
-            }
-            let Some(slot) = self.slots.next() else { return Ok(None) };
-            self.run.spill.read(&slot, &mut self.bytes)?;
-            self.run.spill.release(slot);
-            self.place = Some(Place::default());
+    #[inline(always)]
+    fn head(&self) -> u128 {
+        self.keys[self.next]
+    }
+
+    /// Goes on to the next key; false at the end.
+    #[inline(always)]
+    fn advance(&mut self) -> Result<bool, SpillError> {
+        self.next += 1;
+        if self.next < self.keys.len() {
+            return Ok(true);
         }
+        self.next = 0;
+        Block::new(&self.bytes).read(&mut self.place, READ_KEYS, &mut self.keys);
+        if self.keys.is_empty() { self.read_block() } else { Ok(true) }
+    }
+
+    fn read_block(&mut self) -> Result<bool, SpillError> {
+        let Some(slot) = self.slots.next() else { return Ok(false) };
+        let read = self.run.spill.read(&slot, &mut self.bytes);
+        self.run.spill.release(slot);
+        read?;
+        self.place = Place::default();
+        Block::new(&self.bytes).read(&mut self.place, READ_KEYS, &mut self.keys);
+        Ok(true)
     }
 }
 
 /// Writes a run, key by key.
 pub(crate) struct Writer {
     run: Run,
-    fit: Fit,
+    /// Keys that were not written yet.
     pending: Vec<u128>,
     bytes: Vec<u8>,
 }
@@ -222,43 +258,51 @@ impl Writer {
         let filter = || RunFilter::new(keys, filter_bytes, form.common_bits, grant);
         let filter = if affordable { filter() } else { None };
         let (spill, grant) = (spill.clone(), grant.clone());
-        let fit = Fit::new(u128::BITS - form.key_bits, BLOCK_BYTES);
         let run = Run { spill, grant, firsts: Vec::new(), slots: Vec::new(), keys: 0, filter, form };
-        Writer { run, fit, pending: Vec::new(), bytes: vec![0; BLOCK_BYTES] }
+        Writer { run, pending: Vec::new(), bytes: vec![0; BLOCK_BYTES] }
     }
 
     /// Adds a key, which is larger than those before it.
+    #[inline(always)]
     pub fn push(&mut self, key: u128) -> Result<(), Shortage> {
-        if !self.fit.takes(key) {
-            self.write_block()?;
-            self.fit.takes(key);
-        }
         self.pending.push(key);
         if let Some(filter) = &mut self.run.filter {
             filter.add(key);
         }
-        Ok(())
+        if self.pending.len().is_multiple_of(KEYS_PER_LOOK) { self.write_full() } else { Ok(()) }
     }
 
     /// The run; none if no key came.
     pub fn finish(mut self) -> Result<Option<Run>, Shortage> {
+        self.write_full()?;
         if !self.pending.is_empty() {
-            self.write_block()?;
+            self.write_block(self.pending.len())?;
         }
         Ok(Some(self.run).filter(|run| run.keys > 0))
     }
 
-    fn write_block(&mut self) -> Result<(), Shortage> {
-        let Writer { run, fit, pending, bytes } = self;
-        block::encode(pending, u128::BITS - run.form.key_bits, bytes);
+    /// Writes what does not fit into one block any more, as far as it fills blocks.
+    fn write_full(&mut self) -> Result<(), Shortage> {
+        loop {
+            let count = block::fitting(&self.pending, u128::BITS - self.run.form.key_bits, BLOCK_BYTES);
+            if count == self.pending.len() {
+                return Ok(());
+            }
+            self.write_block(count)?;
+        }
+    }
+
+    /// Writes the first `count` keys.
+    fn write_block(&mut self, count: usize) -> Result<(), Shortage> {
+        let Writer { run, pending, bytes } = self;
+        block::encode(&pending[..count], u128::BITS - run.form.key_bits, bytes);
         if !run.grant.take(INDEX_BYTES) {
             return Err(Shortage::Memory);
         }
         run.firsts.push(pending[0]);
         run.slots.push(run.spill.put(bytes).map_err(Shortage::Disk)?);
-        run.keys += pending.len() as u64;
-        pending.clear();
-        fit.clear();
+        run.keys += count as u64;
+        pending.drain(..count);
         Ok(())
     }
 }

@@ -1,36 +1,35 @@
-//! Candidates on their way through the runs: the keys of as many as there is memory for, by shard and in order of key.
+//! Candidates on their way through the runs: the keys of many, by shard and in order of key.
 //!
-//! Sorted keys touch every block of a run once, however many of them are in it. One bit for each candidate says whether a
-//! run knew it; those bits are in the order of discovery, in which the survivors are numbered.
+//! Sorted keys touch every block of a run once, however many of them are in it; so the more candidates pass at a time, the
+//! less is read. A few are held in memory. Many are divided into parts by the leading bits of their keys, parts wait on
+//! disk, and each is brought back, sorted and asked for by itself: so a level passes over the runs once, whatever the memory.
+//! One bit for each candidate says whether a run knew it; those bits are in the order of discovery, in which the survivors
+//! are numbered.
 
 use crate::batch::shard_of;
 use crate::budget::{Full, Grant};
+use crate::disk::{Shortage, Slot, Spill, SpillError};
 use crate::queue::Queue;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Keys taken from the queue at a time.
+/// Keys taken from the queue at a time; far fewer are not worth another look.
 const PIECE: usize = 4096;
-/// Shards are not filled evenly.
-const SLACK_PERCENT: usize = 25;
+const LEAST_PIECE: usize = 64;
+/// Shards and parts are not filled evenly: this much of their room is counted on.
+const LOAD_PERCENT: usize = 80;
 const LEAST_KEYS: usize = 64;
 
-/// A candidate: the leading 64 bits of its key, in two halves, and its place among those in the sieve.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Item([u32; 3]);
+/// A candidate: the words of its key, leading ones first, and its place among those in the sieve.
+type Item = [u32; 5];
 
-impl Item {
-    fn new(high: u64, at: usize) -> Item {
-        Item([(high >> 32) as u32, high as u32, at as u32])
-    }
+fn key_of(item: &Item) -> u128 {
+    let half = |at: usize| (item[at] as u64) << 32 | item[at + 1] as u64;
+    (half(0) as u128) << 64 | half(2) as u128
+}
 
-    fn high(&self) -> u64 {
-        (self.0[0] as u64) << 32 | self.0[1] as u64
-    }
-
-    fn at(&self) -> usize {
-        self.0[2] as usize
-    }
+fn place_of(item: &Item) -> usize {
+    item[4] as usize
 }
 
 #[derive(Debug)]
@@ -38,39 +37,113 @@ pub(crate) struct Sieve {
     /// The number of the first candidate in it.
     first: u64,
     len: usize,
+    /// How many may be in it.
     room: usize,
-    shard_room: usize,
-    shards: Vec<Mutex<Vec<Item>>>,
-    /// The other bits of long keys, by place.
-    low: Vec<u64>,
+    shards: Vec<Mutex<Shard>>,
+    division: Division,
     /// A bit for each candidate that a run knew.
     known: Vec<AtomicU64>,
-    wide: bool,
+    spill: Arc<Spill>,
     grant: Grant,
     bytes: u64,
+    /// Items of a shard that are in memory: those of all parts, and those of one part that came back.
+    near_room: usize,
+    back_room: usize,
+}
+
+/// How a shard is divided: bits that choose the part, and how many items a part has in memory and in all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Division {
+    bits: u32,
+    near: usize,
+    all: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// A chunk for each part.
+    near: Vec<Item>,
+    parts: Vec<Part>,
+    /// A part that came back.
+    back: Vec<Item>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    near: usize,
+    /// Full chunks that wait on disk.
+    far: Vec<Slot>,
+    all: usize,
+}
+
+impl Shard {
+    fn chunk_mut(&mut self, part: usize, Division { near, .. }: Division) -> &mut [Item] {
+        &mut self.near[part * near..][..near]
+    }
+
+    fn add(&mut self, item: Item, part: usize, division: Division, spill: &Spill) -> Result<(), SpillError> {
+        if self.parts[part].near == division.near {
+            let slot = spill.put(bytemuck::cast_slice(self.chunk_mut(part, division)))?;
+            self.parts[part].far.push(slot);
+            self.parts[part].near = 0;
+        }
+        let place = self.parts[part].near;
+        self.chunk_mut(part, division)[place] = item;
+        self.parts[part].near += 1;
+        self.parts[part].all += 1;
+        Ok(())
+    }
+
+    /// The items of a part, sorted.
+    fn sorted(&mut self, part: usize, division: Division, spill: &Spill) -> Result<&[Item], SpillError> {
+        let Shard { near, parts, back } = self;
+        let Part { near: count, far, .. } = &mut parts[part];
+        let mut items = &mut near[part * division.near..][..*count];
+        if !far.is_empty() {
+            back.clear();
+            back.extend_from_slice(items);
+            for slot in far.drain(..) {
+                let start = back.len();
+                back.resize(start + division.near, Item::default());
+                let read = spill.read(&slot, bytemuck::cast_slice_mut(&mut back[start..]));
+                spill.release(slot);
+                read?;
+            }
+            items = back;
+        }
+        items.sort_unstable_by_key(key_of);
+        Ok(items)
+    }
 }
 
 impl Sieve {
-    /// A sieve in about so many bytes; keys are longer than 64 bits if `wide`.
-    pub fn new(shards: usize, wide: bool, bytes: u64, grant: &Grant) -> Result<Sieve, Full> {
-        let per_key = size_of::<Item>() * (100 + SLACK_PERCENT) / 100 + if wide { 8 } else { 0 } + 1;
-        let room = (bytes as usize / per_key).clamp(LEAST_KEYS, 1 << 31);
-        let shard_room = room / shards * (100 + SLACK_PERCENT) / 100 + LEAST_KEYS;
-        let bytes = shards * shard_room * size_of::<Item>() + if wide { room * 8 } else { 0 } + room / 8;
-        if !grant.take(bytes as u64) {
+    /// A sieve in about so many bytes, which has slots of `spill` for what it cannot hold.
+    pub fn new(shards: usize, bytes: u64, spill: &Arc<Spill>, grant: &Grant) -> Result<Sieve, Full> {
+        // One part is for the bits, two thirds of the rest for chunks.
+        let (room, items) = (bytes.clamp(64, 1 << 31) as usize, bytes as usize * 7 / 8 / size_of::<Item>() / shards);
+        let (near_room, back_room) = ((items * 2 / 3).max(LEAST_KEYS), (items / 3).max(LEAST_KEYS));
+        let (words, chunk) = (room.div_ceil(64), chunk_items(spill));
+        let charged =
+            shards * (near_room + back_room) * size_of::<Item>() + words * 8 + room / chunk * size_of::<Slot>();
+        if !grant.take(charged as u64) {
             return Err(Full);
         }
+        let shard = |_| {
+            let (near, back) = (vec![Item::default(); near_room], Vec::with_capacity(back_room));
+            Mutex::new(Shard { near, parts: Vec::new(), back })
+        };
         Ok(Sieve {
             first: 0,
             len: 0,
             room,
-            shard_room,
-            shards: (0..shards).map(|_| Mutex::new(Vec::with_capacity(shard_room))).collect(),
-            low: Vec::with_capacity(if wide { room } else { 0 }),
-            known: (0..room.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            wide,
+            shards: (0..shards).map(shard).collect(),
+            division: Division::default(),
+            known: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            spill: spill.clone(),
             grant: grant.clone(),
-            bytes: bytes as u64,
+            bytes: charged as u64,
+            near_room,
+            back_room,
         })
     }
 
@@ -78,30 +151,49 @@ impl Sieve {
         self.bytes
     }
 
-    /// Takes as many keys as it can from those that wait, of which the first is candidate number `first`. They are
-    /// dropped from the queue. Returns how many it took.
-    pub fn fill(&mut self, keys: &mut Queue, first: u64) -> Result<usize, crate::disk::Shortage> {
-        (self.first, self.len) = (first, 0);
-        self.low.clear();
-        for shard in &mut self.shards {
-            shard.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+    /// How shards are divided for so many candidates.
+    fn divided_for(&self, candidates: usize) -> Division {
+        let one = Division { bits: 0, near: self.near_room, all: self.near_room };
+        let fits = |room: usize| room * LOAD_PERCENT / 100 * self.shards.len() >= candidates;
+        if fits(self.near_room) {
+            return one;
         }
-        let (bits, words) = (self.shards.len().ilog2(), if self.wide { 4 } else { 2 });
+        let most_bits = (self.near_room / LEAST_KEYS).ilog2();
+        let bits = (0..most_bits).find(|bits| fits(self.back_room << bits)).unwrap_or(most_bits);
+        let near = (self.near_room >> bits).min(chunk_items(&self.spill)).min(self.back_room);
+        let divided = Division { bits, near, all: self.back_room };
+        // A few parts that wait on disk hold no more than memory does.
+        if divided.all << bits > one.all { divided } else { one }
+    }
+
+    /// Takes as many keys as it can from those that wait, of which the first is candidate number `first` and which are longer
+    /// than 64 bits if `wide`. They are dropped from the queue. Returns how many it took.
+    pub fn fill(&mut self, keys: &mut Queue, wide: bool, first: u64) -> Result<usize, Shortage> {
+        (self.first, self.len) = (first, 0);
+        self.division = self.divided_for(keys.len().min(self.room));
+        let (division, spill) = (self.division, self.spill.clone());
+        for shard in &mut self.shards {
+            let parts = &mut own(shard).parts;
+            parts.drain(..).flat_map(|part| part.far).for_each(|slot| spill.release(slot));
+            parts.resize_with(1 << division.bits, Part::default);
+        }
+        let (shard_bits, words) = (self.shards.len().ilog2(), if wide { 4 } else { 2 });
         let mut piece = Vec::new();
         loop {
             let wanted = PIECE.min(self.room - self.len).min(self.least_room());
-            let ready = if wanted == 0 { 0 } else { keys.ready(wanted)? };
+            let enough = self.len > 0 && wanted < LEAST_PIECE;
+            let ready = if enough { 0 } else { keys.ready(wanted)? };
             if ready == 0 {
                 break;
             }
             keys.read(0, ready, &mut piece);
             for key in piece.chunks_exact(words) {
                 let high = (key[0] as u64) << 32 | key[1] as u64;
-                let shard = &mut self.shards[shard_of(high, bits)];
-                shard.get_mut().unwrap_or_else(PoisonError::into_inner).push(Item::new(high, self.len));
-                if self.wide {
-                    self.low.push((key[2] as u64) << 32 | key[3] as u64);
-                }
+                let part = shard_of(high << shard_bits, division.bits);
+                let mut item = [0, 0, 0, 0, self.len as u32];
+                item[..words].copy_from_slice(key);
+                let shard = own(&mut self.shards[shard_of(high, shard_bits)]);
+                shard.add(item, part, division, &spill).map_err(Shortage::Disk)?;
                 self.len += 1;
             }
             keys.advance(ready);
@@ -110,58 +202,88 @@ impl Sieve {
         Ok(self.len)
     }
 
-    /// So many keys fit into every shard.
+    /// So many keys fit into every part.
     fn least_room(&mut self) -> usize {
-        let fullest =
-            self.shards.iter_mut().map(|shard| shard.get_mut().unwrap_or_else(PoisonError::into_inner).len()).max();
-        self.shard_room - fullest.unwrap_or(0)
+        let parts = self.shards.iter_mut().flat_map(|shard| &own(shard).parts);
+        self.division.all - parts.map(|part| part.all).max().unwrap_or(0)
     }
 
-    /// The candidates of one shard, sorted.
-    pub fn with_shard<T>(&self, shard: usize, ask: impl FnOnce(&Asked) -> T) -> T {
-        let mut items = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
-        let low = |item: &Item| self.low.get(item.at());
-        items.sort_unstable_by(|one, other| one.high().cmp(&other.high()).then_with(|| low(one).cmp(&low(other))));
-        ask(&Asked { sieve: self, items: &items })
+    /// Asks for the candidates of one shard, part by part, in order of their keys.
+    pub fn ask(&self, shard: usize, mut ask: impl FnMut(&Asked) -> Result<(), SpillError>) -> Result<(), SpillError> {
+        let mut shard = self.lock(shard);
+        for part in 0..shard.parts.len() {
+            let items = shard.sorted(part, self.division, &self.spill)?;
+            if !items.is_empty() {
+                ask(&Asked { sieve: self, items })?;
+            }
+        }
+        Ok(())
     }
 
     /// Did a run know the candidate at this place?
     pub fn is_known(&self, at: usize) -> bool {
         self.known[at / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
     }
+
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn own(shard: &mut Mutex<Shard>) -> &mut Shard {
+    shard.get_mut().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Items that fit into a slot.
+fn chunk_items(spill: &Spill) -> usize {
+    spill.slot_bytes() / size_of::<Item>()
 }
 
 impl Drop for Sieve {
     fn drop(&mut self) {
         self.grant.give_back(self.bytes);
+        let slots = self.shards.iter_mut().flat_map(|shard| own(shard).parts.drain(..)).flat_map(|part| part.far);
+        slots.for_each(|slot| self.spill.release(slot));
     }
 }
 
-/// The candidates of one shard, in order of their keys.
+/// Some candidates of one shard, in order of their keys.
 pub(crate) struct Asked<'a> {
     sieve: &'a Sieve,
     items: &'a [Item],
 }
 
-impl Asked<'_> {
-    pub fn items(&self) -> &[Item] {
-        self.items
-    }
+/// One of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    asked: &'a Asked<'a>,
+    item: &'a Item,
+}
 
-    pub fn key(&self, item: &Item) -> u128 {
-        (item.high() as u128) << 64 | self.sieve.low.get(item.at()).copied().unwrap_or(0) as u128
+impl<'a> Asked<'a> {
+    /// Those that no run has known so far.
+    pub fn open(&'a self) -> impl Iterator<Item = Question<'a>> {
+        self.items.iter().map(|item| Question { asked: self, item }).filter(|question| !question.is_known())
+    }
+}
+
+impl Question<'_> {
+    pub fn key(&self) -> u128 {
+        key_of(self.item)
     }
 
     /// How many candidates came before it.
-    pub fn number(&self, item: &Item) -> u64 {
-        self.sieve.first + item.at() as u64
+    pub fn number(&self) -> u64 {
+        self.asked.sieve.first + place_of(self.item) as u64
     }
 
-    pub fn is_known(&self, item: &Item) -> bool {
-        self.sieve.is_known(item.at())
+    fn is_known(&self) -> bool {
+        self.asked.sieve.is_known(place_of(self.item))
     }
 
-    pub fn mark(&self, item: &Item) {
-        self.sieve.known[item.at() / 64].fetch_or(1 << (item.at() % 64), Ordering::Relaxed);
+    /// A run knew it.
+    pub fn mark(&self) {
+        let at = place_of(self.item);
+        self.asked.sieve.known[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
     }
 }

@@ -101,7 +101,7 @@ impl Entry {
         keys.clear();
         match lately {
             Some(recent) if recent.compares_states() => {
-                encode(recent.unmet(block.states, block.skip, &mut keys.positions), keys)?;
+                encode(recent.unmet(block, &mut keys.positions), keys)?;
             }
             lately => {
                 encode(block.states, keys)?;

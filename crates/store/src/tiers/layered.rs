@@ -6,6 +6,7 @@
 //! are those that are met again most often. Whether there is room is asked before keys are entered, never in between.
 
 use super::{Arena, Entry, Shard, Table, Tiers, lock, own};
+use crate::arena::PAGE_BYTES;
 use crate::budget::Full;
 use crate::codec::Coder;
 use crate::disk::Shortage;
@@ -78,7 +79,12 @@ impl Tiers {
     pub fn begin_flush(&mut self, coder: &Coder, level: u32, everything: bool) {
         self.sample = None;
         let Some(below) = &mut self.below else { return };
-        below.everything = everything || own(&mut self.shards[0]).frozen.is_empty();
+        // Where there is one generation it becomes the older one and nothing leaves, if there is room for another.
+        let another = below.layers.generation_bytes(coder.bytes() as u64) / 2;
+        let another = another.max((self.shards.len() * PAGE_BYTES) as u64);
+        let has_older = !own(&mut self.shards[0]).frozen.is_empty();
+        let leaves_some = below.layers.defers() && (has_older || self.grant.left_bytes() >= another);
+        below.everything = everything || !leaves_some;
         let leaving = |shard: &Shard| shard.leaving(below.everything).map(Packed::len).sum::<usize>() as u64;
         let keys = self.shards.iter().map(|shard| leaving(&lock(shard))).sum();
         below.layers.level = level;
@@ -90,9 +96,11 @@ impl Tiers {
         let Some(below) = &self.below else { return Ok(()) };
         let tables = lock(&self.shards[shard]);
         let spare = self.grant.left_bytes() as usize / 4 / self.shards.len() / size_of::<u128>();
-        for (table, since) in tables.leaving(below.everything).zip(&below.since[2 - tables.generations()..]) {
+        let [older, younger] = below.since;
+        let levels = [[older, younger], [younger, below.layers.level]];
+        for (table, levels) in tables.leaving(below.everything).zip(&levels[2 - tables.generations()..]) {
             let most = (table.outside() / MOST_PASSES).max(FEW_KEYS).max(spare);
-            below.layers.write(shard, table, *since, most)?;
+            below.layers.write(shard, table, *levels, most)?;
         }
         Ok(())
     }
@@ -145,5 +153,50 @@ impl Shard {
             _ => None,
         };
         self.frozen.iter().chain(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Block, Needs};
+    use super::*;
+    use crate::budget::{Budget, Grant};
+    use crate::codec::{Codec, Keys};
+    use crate::disk::{SLOT, Spill, faulty::Faulty};
+    use crate::runs::{BLOCK_BYTES, Candidates, Keep};
+
+    #[test]
+    fn memory_keeps_what_was_found_since_the_flush_before() {
+        let grant = Budget::new(256 << 10).grant("store", u64::MAX);
+        let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+        let candidates = Candidates::new(1, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
+        let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
+        let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
+        let (mut entry, mut keys, mut flushed, mut fresh) = (Entry::default(), Keys::default(), Vec::new(), Vec::new());
+        let mut encode = |states: &[u32], tiers: &Tiers, entry: &mut Entry| {
+            let needs = Needs { sorted: true, ..tiers.needs() };
+            entry.encode(&coder, Block::of(states, &[0, states.len() as u32]), needs, &mut keys).unwrap();
+        };
+        for number in 0..400u32 {
+            let states: Vec<u32> = (number * 1000..(number + 1) * 1000).collect();
+            encode(&states, &tiers, &mut entry);
+            while !tiers.has_room(&[&entry]) {
+                tiers.begin_flush(&coder, number, false);
+                tiers.flush(0).unwrap();
+                tiers.end_flush(&coder).unwrap();
+                flushed.push(number);
+            }
+            tiers.enter_all(Block::of(&states, &[0, 1000]), &entry).unwrap();
+            entry.fresh(&mut fresh);
+            assert_eq!(fresh.len(), 1000);
+        }
+        assert!(flushed.len() > 8, "{flushed:?}");
+        let since = flushed[flushed.len() - 2];
+        let states: Vec<u32> = (since * 1000..400_000).collect();
+        encode(&states, &tiers, &mut entry);
+        tiers.enter_all(Block::of(&states, &[0, states.len() as u32]), &entry).unwrap();
+        entry.fresh(&mut fresh);
+        assert!(fresh.is_empty(), "{} are forgotten", fresh.len());
     }
 }

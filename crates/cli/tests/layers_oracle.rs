@@ -1,0 +1,205 @@
+//! Layers on disk say what a search in memory says, on real models: the same states in the same order, the same counts, verdict
+//! and trace, with grants of 1, 10 and 50 per cent of what the store would like, with 1, 2 and 5 workers, and however often the
+//! search is cut and goes on. Where levels are given up (L = 1, 2, 5, auto), the verdict and the length of the trace.
+//!
+//! Which models are tried is said in `common/corpus.rs`.
+
+#[path = "common/corpus.rs"]
+mod corpus;
+
+use plimsoll_model::{Jit, Model};
+use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_with};
+use plimsoll_store::disk::SLOT;
+use plimsoll_store::packing::Packing;
+use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
+use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const MOST_STATES: u64 = 3_000;
+const KEEPS: [Keep; 5] = [Keep::All, Keep::Last(1), Keep::Last(2), Keep::Last(5), Keep::Auto];
+const WORKERS: [usize; 3] = [1, 2, 5];
+const PERCENTS: [u64; 3] = [1, 10, 50];
+/// Of larger models every keeping of levels is tried with one number of workers and one grant only.
+const FEW_STATES: u64 = 20_000;
+/// Without so much memory for each shard there is no room for a table.
+const LEAST_BYTES: u64 = 14 << 10;
+
+struct Seen {
+    outcome: Outcome,
+    paths: Vec<Vec<u32>>,
+    report: LayersReport,
+    /// What the store took, and its codec.
+    store_bytes: u64,
+    coder_bytes: u64,
+}
+
+/// How a search is set up: with layers in so much memory, or without.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    layers: Option<(Keep, u64)>,
+    workers: usize,
+    most_states: Option<u64>,
+    /// After how many waves it is cut.
+    cut_after: usize,
+}
+
+/// A checkpoint in memory, kept after some waves or as soon as it can be; then the search ends.
+struct Notebook<'a> {
+    waves: AtomicUsize,
+    cut_after: usize,
+    stop: &'a AtomicBool,
+    kept: Option<(String, Vec<u8>)>,
+}
+
+impl Keeper for Notebook<'_> {
+    fn is_due(&self) -> bool {
+        self.waves.fetch_add(1, Ordering::Relaxed) >= self.cut_after && self.kept.is_none()
+    }
+
+    fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) {
+        let mut bytes = Vec::new();
+        if write(&mut bytes).is_ok() {
+            self.kept.get_or_insert((serde_json::to_string(saved).unwrap(), bytes));
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Small enough that small models have many waves.
+fn crew(workers: usize) -> Crew {
+    let shard_bits = if workers == 1 { 0 } else { 2 };
+    Crew {
+        workers,
+        wave_successors: 2_000,
+        block_successors: 200,
+        shared_block_successors: [50; 2],
+        shared_successors: 100,
+        shard_bits,
+    }
+}
+
+fn search(model: &Jit, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, Option<(String, Vec<u8>)>) {
+    let (used, folder) = (model.used_bits(), tempfile::tempdir().unwrap());
+    let codec = if Packing::new(&used).is_some() { Codec::Packed } else { Codec::Tree };
+    let budget = Budget::new(setup.layers.map_or(1 << 40, |(_, bytes)| bytes));
+    let grant = budget.grant("store", u64::MAX);
+    let mut store = Chain::new(codec, &used, 0, &grant).unwrap();
+    if let Some((keep, _)) = setup.layers {
+        let spill = |bytes| Spill::in_folders(&[folder.path()], bytes, Grant::unlimited()).unwrap();
+        let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
+        let wide = codec == Codec::Packed && bits > 64;
+        let candidates = Candidates::new(model.width(), wide, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        store = store.above(Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant));
+    }
+    let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
+    let mut log = StepLog::new(Grant::unlimited(), None);
+    let from = from.map(|(saved, bytes)| {
+        let saved: Saved = serde_json::from_str(&saved).unwrap();
+        saved.load(&mut &bytes[..], &mut store, &mut queue, &mut log, crew(setup.workers)).unwrap();
+        saved
+    });
+    let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
+    let mut notebook = Notebook { waves: AtomicUsize::new(0), cut_after: setup.cut_after, stop: &stop, kept: None };
+    let limits = Limits { states: setup.most_states, ..Limits::default() };
+    let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
+    let room = PathRoom::new(Grant::unlimited());
+    let mut control = Control { ask, limits, stop: &stop, room, watch: &mut watch };
+    let keeper = (setup.cut_after < usize::MAX).then_some(&mut notebook as &mut dyn Keeper);
+    let company = Company { from, keeper, observer: None };
+    let mut outcome = bfs_with(model, &mut store, &mut queue, &mut log, crew(setup.workers), &mut control, company);
+    // Candidates wait too, and how many there are depends on the memory.
+    (outcome.stats.frontier, outcome.stats.widest_frontier) = (0, 0);
+    let mut starts = plimsoll_model::Successors::new(model.width());
+    model.initial(&mut starts);
+    let starts = (starts.len() as u64).min(log.len());
+    let some = (0..log.len()).step_by(7 + log.len() as usize / 50);
+    let paths = some.map(|number| log.path(number, starts).unwrap()).collect();
+    let report = store.tiers.layers().map(Layers::report).unwrap_or_default();
+    let coder_bytes = store.coder.bytes() as u64;
+    (Seen { outcome, paths, report, store_bytes: budget.used_bytes(), coder_bytes }, notebook.kept)
+}
+
+/// What a search that was set up so must have in common with the one in memory.
+fn compare(what: &str, truth: &Seen, seen: &Seen) {
+    if seen.outcome.stats.forgotten == 0 {
+        assert_eq!(seen.outcome, truth.outcome, "{what}");
+        assert!(seen.paths == truth.paths, "{what}: other paths");
+        return;
+    }
+    assert!(seen.outcome.complete && seen.outcome.stats.states >= truth.outcome.stats.states, "{what}");
+    match (&seen.outcome.verdict, &truth.outcome.verdict) {
+        (Verdict::Violated(seen), Verdict::Violated(truth)) => {
+            assert_eq!((seen.what, seen.trace.steps()), (truth.what, truth.trace.steps()), "{what}");
+        }
+        (seen, truth) => assert_eq!(seen, truth, "{what}"),
+    }
+}
+
+/// What was tried with one model.
+#[derive(Default)]
+struct Tried {
+    searches: u32,
+    on_disk: u32,
+    cut: u32,
+}
+
+fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tried> {
+    let plain = Setup { layers: None, workers: 1, most_states: Some(most_states), cut_after: usize::MAX };
+    let (truth, _) = search(model, plain, None);
+    if !truth.outcome.complete {
+        return None;
+    }
+    let states = truth.outcome.stats.states;
+    let all = WORKERS.iter().flat_map(|&workers| PERCENTS.map(|percent| (workers, percent)));
+    let all: Vec<(usize, u64)> = all.collect();
+    let mut tried = Tried::default();
+    for (turn, keep) in KEEPS.into_iter().enumerate() {
+        let some = if states < FEW_STATES { &all[..] } else { &all[(number + turn * 4) % all.len()..][..1] };
+        for (round, &(workers, percent)) in some.iter().enumerate() {
+            let least = LEAST_BYTES << crew(workers).shard_bits;
+            let bytes = (truth.store_bytes * percent / 100).max(least) + truth.coder_bytes * 3;
+            let setup = Setup { layers: Some((keep, bytes)), workers, most_states: None, cut_after: usize::MAX };
+            let what = format!("{name}, {setup:?}");
+            let (seen, _) = search(model, setup, None);
+            // A codec whose nodes need more than they had in another order of workers may run out; nothing is wrong then.
+            if matches!(seen.outcome.verdict, Verdict::Unknown(Why::Memory)) && truth.coder_bytes > 0 {
+                continue;
+            }
+            compare(&what, &truth, &seen);
+            tried.searches += 1;
+            tried.on_disk += (seen.report.flushes > 0) as u32;
+            if keep != Keep::All {
+                continue;
+            }
+            // Somewhere, then somewhere else, with other workers.
+            let (mut kept, mut cut_after) = (None, (number + round) * 7 % 23);
+            for workers in [workers, WORKERS[(round + 1) % 3]] {
+                let (_, next) = search(model, Setup { cut_after, workers, ..setup }, kept.clone());
+                tried.cut += next.is_some() as u32;
+                (kept, cut_after) = (next.or(kept), 3 + round);
+            }
+            if kept.is_some() {
+                let (seen, _) = search(model, setup, kept);
+                compare(&format!("{what}, cut"), &truth, &seen);
+            }
+        }
+    }
+    Some(tried)
+}
+
+#[test]
+fn layers_say_what_a_search_in_memory_says() {
+    let (mut models, mut sum) = (0, Tried::default());
+    for (number, (name, model)) in corpus::models().enumerate() {
+        if let Some(tried) = check(&name, &model, corpus::most_states(MOST_STATES), number) {
+            models += 1;
+            sum.searches += tried.searches;
+            sum.on_disk += tried.on_disk;
+            sum.cut += tried.cut;
+        }
+    }
+    let Tried { searches, on_disk, cut } = sum;
+    println!("{models} models, {searches} searches of which {on_disk} went on on disk, {cut} cuts");
+    assert!(corpus::is_given() || models > 10 && on_disk > 100 && cut > 50, "{models} {on_disk} {cut}");
+}
