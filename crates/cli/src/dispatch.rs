@@ -12,7 +12,7 @@ use plimsoll_search::{
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
-use plimsoll_store::{Budget, Chain, Climb, Codec, Full, Grant, Queue, Spill, Stack, StepLog};
+use plimsoll_store::{Budget, Chain, Climb, Codec, Density, Full, Grant, Queue, Spill, Stack, StepLog};
 use std::io;
 
 /// What a search leaves behind.
@@ -103,6 +103,7 @@ fn breadth_first<M: Model + ?Sized>(
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
+    queue = if plan.dense { queue.dense() } else { queue };
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
     if let Some(layers) = layers(model, plan, budget, disk, &grant)? {
         store = store.above(layers);
@@ -190,5 +191,6 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)
     });
-    store.map_err(|Full| Why::Memory)
+    let density = if plan.dense { Density::COMPACT } else { Density::USUAL };
+    store.map(|store| store.with_density(density)).map_err(|Full| Why::Memory)
 }

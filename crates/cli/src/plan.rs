@@ -15,7 +15,7 @@ use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
-use plimsoll_store::packing::{FEW_BITS, MOST_BITS};
+use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
 use plimsoll_store::runs::{Keep, ORIGIN_WORDS};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
@@ -25,14 +25,15 @@ use std::sync::Arc;
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
-/// Report, trace, messages, thread of the signal handler, rounding of the allocator.
-const HEADROOM_BYTES: u64 = 1 << 20;
+/// Report, trace, messages, thread of the signal handler, rounding of the allocator, and code that is used from now on: there is
+/// more of it where it is not optimised.
+const HEADROOM_BYTES: u64 = if cfg!(debug_assertions) { 7 << 18 } else { 1 << 20 };
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
 const LEAST_SPARE_BYTES: u64 = 512 << 10;
-/// Stack, and what the allocator keeps for a thread.
-const WORKER_BYTES: u64 = 256 << 10;
+/// Stack, what the allocator keeps for a thread, and a chunk of the frontier that is being folded.
+const WORKER_BYTES: u64 = (256 + 64) << 10;
 /// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
 const WORKERS_SHARE: u64 = 16;
 /// By how much resident memory differs between runs.
@@ -152,6 +153,9 @@ pub struct Plan {
     pub code: Option<Arc<Code>>,
     #[serde(skip)]
     pub codec: Codec,
+    /// As few bytes as possible, whatever time that takes.
+    #[serde(skip)]
+    pub dense: bool,
     #[serde(skip)]
     pub search: Order,
     /// Where the search may go on on disk: how long levels stay there.
@@ -212,7 +216,7 @@ impl Facts {
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
     /// twice, where it belongs, its step.
     fn successor_bytes(&self) -> u64 {
-        self.width() * 4 * 2 + 64
+        self.width() * 4 * 2 + 72
     }
 
     /// Bytes that a worker needs for itself for each successor of a block: numbers of nodes.
@@ -324,7 +328,8 @@ impl Plan {
             disk_bytes: wishes.disk_bytes,
             spill_dirs: Vec::new(),
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
-            store: codec.to_string(),
+            store: store_name(codec, wishes.store),
+            dense: wishes.store == StoreName::Compact,
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -498,9 +503,15 @@ fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Re
         None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
         None if cached => Ok(Codec::Packed),
         // And so would those of all states when the others leave memory for the disk.
-        None if used_bits > if has_disk { MOST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
+        None if has_disk && used_bits <= MOST_BITS => Ok(Codec::Packed),
+        None if used_bits > if wish == StoreName::Compact { FEWEST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
+}
+
+/// What the report says about how states are held.
+fn store_name(codec: Codec, wish: StoreName) -> String {
+    if wish == StoreName::Compact { format!("{codec}, compact") } else { codec.to_string() }
 }
 
 /// What the structures need before the first state can be expanded, and a little more.

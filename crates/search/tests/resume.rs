@@ -262,7 +262,7 @@ fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
         assert_eq!(whole.outcome.stats.states, 5u64.pow(7));
         let mut memory = PLENTY;
         // Tables grow in steps, queue and log by chunks of 64 KiB.
-        let store = if codec == Codec::Packed { 250 << 10 } else { 600 << 10 };
+        let store = if codec == Codec::Packed { 150 << 10 } else { 300 << 10 };
         memory[number / 9] = [store, 256 << 10, 64 << 10][number / 9];
         let (part, kept) = search(&model, &Setting { memory, ..unlimited(codec, crew, ask) }, None).unwrap();
         assert_eq!(part.outcome.verdict, Verdict::Unknown(Why::Memory), "{codec:?} {number}");
@@ -292,7 +292,7 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
         let memory = |bytes: u64| [bytes, 1 << 36, 1 << 36];
         let scarce =
             |crew: Crew, bytes: u64| Setting { memory: memory(bytes), layered: true, ..unlimited(codec, crew, ask) };
-        let least = if codec == Codec::Packed { 150 << 10 } else { 200 << 10 };
+        let least = if codec == Codec::Packed { 90 << 10 } else { 120 << 10 };
         let (whole, _) = search(&model, &plenty, None).unwrap();
         // At the end of a level at the latest, so all of these become checkpoints.
         let due: Vec<usize> = (0..3).map(|_| 24 + draw.below(22) as usize).collect();

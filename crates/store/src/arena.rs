@@ -48,6 +48,15 @@ pub struct Pages {
     pages: Vec<NonNull<Page>>,
 }
 
+/// Where a line is.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot(NonNull<Line>);
+
+// SAFETY: an address by itself gives no access.
+unsafe impl Send for Spot {}
+// SAFETY: as above.
+unsafe impl Sync for Spot {}
+
 // SAFETY: pages belong to one owner, like boxes.
 unsafe impl Send for Pages {}
 // SAFETY: as above; what is shared can only be read.
@@ -70,6 +79,12 @@ impl Arena {
         self.pool().kept_free = bytes;
     }
 
+    /// Memory for a while, which goes back to the system, if the grant has room for it.
+    pub fn beside(&self, bytes: usize) -> Option<Region> {
+        let mut region = Region::sized(bytes, self.pool().region.grant().clone());
+        region.grow(bytes).then_some(region)
+    }
+
     /// Memory in use, pages that came back included.
     pub fn bytes(&self) -> usize {
         self.pool().region.bytes()
@@ -86,6 +101,11 @@ impl Arena {
 }
 
 impl Pages {
+    /// Where its pages come from.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     /// How many lines there are.
     pub fn lines(&self) -> usize {
         self.pages.len() * PAGE_LINES
@@ -97,7 +117,7 @@ impl Pages {
 
     /// What its memory is charged to.
     pub fn grant(&self) -> Grant {
-        self.arena.pool().region.grant()
+        self.arena.pool().region.grant().clone()
     }
 
     /// Adds zero lines until there are at least `lines`, if the grant allows it and has room for `beside` bytes of
@@ -168,6 +188,25 @@ impl Pages {
     pub fn prefetch(&self, line: usize) {
         prefetch(self.line(line));
     }
+
+    /// Asks for a line, and says where it is; pages never move.
+    #[inline(always)]
+    pub fn ask_for(&self, line: usize) -> Spot {
+        let page = self.pages[line / PAGE_LINES];
+        prefetch(self.line(line));
+        // SAFETY: it is within the page.
+        Spot(unsafe { page.cast::<Line>().add(line % PAGE_LINES) })
+    }
+
+    /// The line at a spot.
+    ///
+    /// # Safety
+    /// The spot must be one of these lines.
+    #[inline(always)]
+    pub unsafe fn line_at(&mut self, spot: Spot) -> &mut Line {
+        // SAFETY: the line is ours, as the caller promises, and `&mut self` excludes all others.
+        unsafe { &mut *spot.0.as_ptr() }
+    }
 }
 
 impl Drop for Pages {
@@ -198,7 +237,9 @@ mod tests {
         );
         assert!(!one.grow(11 * PAGE_LINES, 0) && one.lines() == 6 * PAGE_LINES);
         assert!(!one.grow(7 * PAGE_LINES, 4 * PAGE_BYTES), "there is no room for what is needed beside it");
-        drop(two);
+        let beside = arena.beside(4 * PAGE_BYTES);
+        assert!(beside.is_some() && arena.beside(1).is_none());
+        drop((beside, two));
         assert!(one.grow(14 * PAGE_LINES, 0), "pages that came back are used again");
         assert!((6 * PAGE_LINES..14 * PAGE_LINES).all(|line| *one.line(line) == [0; LINE]));
         assert_eq!(arena.bytes() as u64, budget.used_bytes());

@@ -4,6 +4,7 @@
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
+use crate::packed::Density;
 use crate::row::Row;
 use crate::runs::Layers;
 use crate::stream::Unloaded;
@@ -52,6 +53,11 @@ impl Chain {
     pub fn of(coder: Coder, shard_bits: u32, grant: &Grant) -> Result<Chain, Full> {
         let tiers = Tiers::exact(&coder, shard_bits, grant)?;
         Ok(Chain { coder, tiers })
+    }
+
+    /// The same with tables that are as full as they say.
+    pub fn with_density(self, density: Density) -> Chain {
+        Chain { coder: self.coder, tiers: self.tiers.with_density(density) }
     }
 
     /// The same with room on disk; see [`Tiers::above`].
@@ -369,9 +375,10 @@ mod tests {
     #[test]
     fn agrees_with_a_hash_set_before_and_after_learning() {
         for width in (1..=130).step_by(3) {
-            let learned = !compare(width, 60, 1 << 30).tiers.samples();
+            let learned = compare(width, 60, 1 << 30).tiers.has_learned();
             assert!(learned || !Shape::can_be_learned(width), "width {width}");
         }
+        assert!(!compare(5, 400, 1 << 30).tiers.samples(), "it has learned twice");
         compare(2000, 10, 1 << 30);
     }
 
@@ -379,7 +386,7 @@ mod tests {
     fn without_memory_for_a_new_tree_it_stays_as_it_is() {
         let plenty = compare(40, 60, 1 << 30);
         let scarce = compare(40, 60, 1100 << 10);
-        assert!(!plenty.tiers.samples() && !scarce.tiers.samples());
+        assert!(plenty.tiers.has_learned() && !scarce.tiers.samples());
         assert!(scarce.coder.bytes() != plenty.coder.bytes());
     }
 }

@@ -23,7 +23,7 @@ const FIRST_SLOTS: usize = 256;
 const LOAD_PERCENT: usize = 50;
 const LARGE_LOAD_PERCENT: usize = 75;
 const TIGHT_LOAD_PERCENT: usize = 85;
-const LARGE_BYTES: usize = 4 << 20;
+const LARGE_BYTES: usize = 512 << 10;
 const GROWTH_PERCENT: usize = 140;
 
 /// A growing table of vectors of `stride` words.

@@ -2,13 +2,14 @@
 //!
 //! States are numbered in the order they are found, which is the order they are expanded in. So parents
 //! never decrease along the list, and an entry is the step to the next parent and the position among
-//! that parent's successors: one byte for most. Stores may then forget, and no state carries a pointer. Where they do, the log
-//! can forget too ([`prune`]).
+//! that parent's successors: one byte for most, and half of that once a chunk is complete. Stores may then forget, and
+//! no state carries a pointer. Where they do, the log can forget too ([`prune`]).
 
 mod prune;
 
 use crate::budget::Grant;
 use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
+use crate::entropy;
 use crate::stream::{Unloaded, put_number, take_below, take_number};
 use std::io::{self, Read, Write};
 
@@ -72,6 +73,8 @@ pub struct StepLog {
     starts_left: Option<u64>,
     /// It is worth pruning when there are so many chunks.
     prune_at: usize,
+    /// Chunks that are complete are packed.
+    packs: bool,
     spare: Vec<Box<[u8]>>,
     grant: Grant,
     spill: Option<Spill>,
@@ -89,6 +92,8 @@ struct Chunk {
 #[derive(Debug)]
 enum Content {
     Ram(Box<[u8]>),
+    /// A chunk that is complete and stays in memory: [`entropy`] halves it.
+    Packed(Vec<u8>),
     Disk(Slot),
 }
 
@@ -102,6 +107,7 @@ impl StepLog {
             gone: 0,
             starts_left: None,
             prune_at: prune::FIRST_PRUNING,
+            packs: true,
             spare,
             grant,
             spill,
@@ -206,6 +212,7 @@ impl StepLog {
             put_number(out, bytes as u64)?;
             match &chunk.content {
                 Content::Ram(buffer) => out.write_all(&buffer[..bytes])?,
+                Content::Packed(packed) => out.write_all(&entropy::unpack(packed, bytes))?,
                 Content::Disk(slot) => {
                     loaded.resize(chunk.bytes, 0);
                     self.spill.as_mut().expect("it wrote the chunk").read(slot, &mut loaded)?;
@@ -237,11 +244,20 @@ impl StepLog {
 
     fn open_chunk(&mut self) -> Result<(), Shortage> {
         let mut buffer = None;
-        if let (Some(spill), Some(chunk)) = (&mut self.spill, self.chunks.last_mut())
+        if let Some(chunk) = self.chunks.last_mut()
             && let Content::Ram(bytes) = &chunk.content
         {
-            let slot = spill.put(&bytes[..chunk.bytes]).map_err(Shortage::Disk)?;
-            if let Content::Ram(bytes) = std::mem::replace(&mut chunk.content, Content::Disk(slot)) {
+            let elsewhere = match &mut self.spill {
+                Some(spill) => Some(Content::Disk(spill.put(&bytes[..chunk.bytes]).map_err(Shortage::Disk)?)),
+                None => self
+                    .packs
+                    .then(|| entropy::pack(&bytes[..chunk.bytes]))
+                    .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
+                    .map(Content::Packed),
+            };
+            if let Some(elsewhere) = elsewhere
+                && let Content::Ram(bytes) = std::mem::replace(&mut chunk.content, elsewhere)
+            {
                 buffer = Some(bytes);
             }
         }
@@ -260,6 +276,10 @@ impl StepLog {
         let loaded;
         let buffer: &[u8] = match content {
             Content::Ram(buffer) => buffer,
+            Content::Packed(packed) => {
+                loaded = entropy::unpack(packed, *bytes);
+                &loaded
+            }
             Content::Disk(slot) => {
                 let mut buffer = vec![0; *bytes];
                 self.spill.as_mut().expect("it wrote the chunk").read(slot, &mut buffer)?;
@@ -281,9 +301,12 @@ impl StepLog {
 
 impl Drop for StepLog {
     fn drop(&mut self) {
-        let held =
-            self.chunks.iter().filter(|chunk| matches!(chunk.content, Content::Ram(_))).count() + self.spare.len();
-        self.grant.give_back((held * SLOT) as u64);
+        let held = self.chunks.iter().map(|chunk| match &chunk.content {
+            Content::Ram(buffer) => buffer.len(),
+            Content::Packed(packed) => packed.len(),
+            Content::Disk(_) => 0,
+        });
+        self.grant.give_back((held.sum::<usize>() + self.spare.len() * SLOT) as u64);
     }
 }
 

@@ -1,25 +1,38 @@
 //! The frontier of a breadth-first search: states in, the same states out, in order.
 //!
-//! States lie in chunks. When the grant has no room for another chunk and there is a spill, chunks that
-//! will be needed last wait on disk; they are written and read in order, whole. Room is made first
+//! States lie in chunks. Chunks that will be needed late are folded into [`differences`] where states are wide or memory is
+//! short; where there is a spill they wait on disk instead, when the grant has no room for another. Room is made first
 //! ([`Queue::extend`]) and filled then, by several workers if there are any; likewise states are first brought into
-//! memory ([`Queue::ready`]), then read, then dropped ([`Queue::advance`]). States are named by how many come before them.
+//! memory ([`Queue::ready`]), then read, then dropped ([`Queue::advance`]). Who writes the last state of a chunk folds it, and
+//! who reads the first one unfolds it, so workers share that too. States are named by how many come before them.
 
+mod chunk;
+mod differences;
+
+use crate::arena::Arena;
 use crate::budget::Grant;
 use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
 use crate::stream::{Unloaded, put_number, put_words, take_number, take_words};
+use chunk::{Folded, Whole};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
+/// Wider states are folded from the beginning: that takes little time beside their successors.
+const WIDE_WORDS: usize = 16;
+/// So many chunks at the front stay as they are, which is all where levels are narrow; fewer where memory matters most.
+const USUAL_WHOLE: usize = 16;
+const DENSE_WHOLE: usize = 8;
+/// Memory is short when less than this part of it is left.
+const SHORT_SHARE: u64 = 4;
 
 /// A first-in, first-out queue of states of one width.
 #[derive(Debug)]
 pub struct Queue {
     width: usize,
     per_chunk: usize,
-    /// Oldest first. The first and the last are in memory; chunks in between may be on disk. All but the last are full.
+    /// Oldest first. The first and the last are whole; chunks in between may be elsewhere. All but the last are full.
     chunks: VecDeque<Chunk>,
     /// States of the first chunk that were dropped already.
     taken: usize,
@@ -27,21 +40,35 @@ pub struct Queue {
     /// Chunks at the front that must stay in memory.
     ready: usize,
     spare: Vec<Box<[AtomicU32]>>,
+    /// Buffers of chunks, spare ones included.
+    buffers: usize,
+    /// As small as can be whatever time that takes.
+    dense: bool,
+    /// Where folded chunks lie.
+    arena: Arena,
     grant: Grant,
     spill: Option<Spill>,
 }
 
 #[derive(Debug)]
 enum Chunk {
-    Ram(Box<[AtomicU32]>),
+    Whole(Whole),
+    Folded(Folded),
     Disk(Slot),
 }
 
 impl Queue {
     pub fn new(width: usize, grant: Grant, spill: Option<Spill>) -> Queue {
         let per_chunk = (CHUNK_WORDS / width).max(1);
-        let (chunks, spare) = (VecDeque::new(), Vec::new());
-        Queue { width, per_chunk, chunks, taken: 0, len: 0, ready: 0, spare, grant, spill }
+        let (chunks, spare, arena) = (VecDeque::new(), Vec::new(), Arena::new(grant.clone()));
+        let (taken, len, ready, buffers, dense) = (0, 0, 0, 0, false);
+        Queue { width, per_chunk, chunks, taken, len, ready, spare, buffers, dense, arena, grant, spill }
+    }
+
+    /// The same, as small as can be whatever time that takes.
+    pub fn dense(mut self) -> Queue {
+        self.dense = true;
+        self
     }
 
     pub fn len(&self) -> usize {
@@ -64,7 +91,7 @@ impl Queue {
         let (first, complete) = (self.len, (self.taken + self.len) / self.per_chunk);
         while (self.taken + self.len + count) > self.chunks.len() * self.per_chunk {
             let room = self.buffer(complete)?;
-            self.chunks.push_back(Chunk::Ram(room));
+            self.chunks.push_back(Chunk::Whole(Whole::empty(room)));
         }
         self.len += count;
         Ok(first)
@@ -73,13 +100,44 @@ impl Queue {
     /// Writes the state at `place`, for which room was made.
     #[inline]
     pub fn write(&self, place: usize, state: &[u32]) {
-        let words = self.state(place);
+        let at = self.taken + place;
+        let Chunk::Whole(whole) = &self.chunks[at / self.per_chunk] else { unreachable!("room was made") };
+        let words = &whole.room()[at % self.per_chunk * self.width..][..self.width];
         words.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
     }
 
-    /// Brings up to `count` of the oldest states into memory, and says how many of them are there now.
+    /// Takes note that `count` states from `place` on were written. Chunks of which it is not told everything are not folded.
+    pub fn wrote(&self, place: usize, count: usize) {
+        let (mut at, end) = (self.taken + place, self.taken + place + count);
+        while at < end {
+            let number = at / self.per_chunk;
+            let next = end.min((number + 1) * self.per_chunk);
+            if let Chunk::Whole(whole) = &self.chunks[number]
+                && whole.wrote(next - at) == self.per_chunk
+                && number >= self.whole_chunks()
+            {
+                whole.fold(self.width, &self.arena);
+            }
+            at = next;
+        }
+    }
+
+    /// How many chunks at the front are not folded.
+    fn whole_chunks(&self) -> usize {
+        let is_short = || self.grant.left_bytes() < self.grant.cap_bytes() / SHORT_SHARE;
+        match self.width >= WIDE_WORDS {
+            _ if self.spill.is_some() => usize::MAX,
+            _ if self.dense || is_short() => DENSE_WHOLE,
+            true => USUAL_WHOLE,
+            false => usize::MAX,
+        }
+    }
+
+    /// Brings up to `count` of the oldest states into memory, where they stay until they are dropped or this is called
+    /// again, and says how many of them are there now.
     pub fn ready(&mut self, count: usize) -> Result<usize, Shortage> {
-        let count = count.min(self.len);
+        let most = if self.dense { DENSE_WHOLE * self.per_chunk - self.taken } else { usize::MAX };
+        let count = count.min(self.len).min(most);
         let wanted = (self.taken + count).div_ceil(self.per_chunk);
         self.ready = 0;
         while self.ready < wanted {
@@ -117,7 +175,7 @@ impl Queue {
             match self.chunks.pop_front() {
                 // It stays charged to the grant: memory freed between other allocations is not returned to the
                 // system, so giving the bytes back would let others take them twice.
-                Some(Chunk::Ram(words)) => self.spare.push(words),
+                Some(Chunk::Whole(whole)) => self.spare.push(whole.take_apart().0),
                 other => unreachable!("states were dropped that were not in memory: {other:?}"),
             }
         }
@@ -132,8 +190,15 @@ impl Queue {
             let chunk = at / self.per_chunk;
             let states = end.min((chunk + 1) * self.per_chunk) - at;
             let range = at % self.per_chunk * self.width..(at % self.per_chunk + states) * self.width;
+            let loaded =
+                |words: &[AtomicU32]| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
             match &self.chunks[chunk] {
-                Chunk::Ram(words) => put_words(out, words[range].iter().map(|word| word.load(Ordering::Relaxed)))?,
+                Chunk::Whole(whole) => put_words(out, loaded(&whole.words(self.width)[range]).into_iter())?,
+                Chunk::Folded(folded) => {
+                    let words: Vec<AtomicU32> = (0..self.per_chunk * self.width).map(|_| AtomicU32::new(0)).collect();
+                    folded.unfold(self.width, &words);
+                    put_words(out, loaded(&words[range]).into_iter())?;
+                }
                 Chunk::Disk(slot) => {
                     let bytes = read_chunk(&mut self.spill, slot, self.per_chunk * self.width)?;
                     put_words(out, words_of(&bytes).skip(range.start).take(range.len()))?;
@@ -154,6 +219,7 @@ impl Queue {
                 take_words(from, &mut state)?;
                 self.write(place, &state);
             }
+            self.wrote(first, count);
             left -= count as u64;
         }
         Ok(())
@@ -161,64 +227,88 @@ impl Queue {
 
     fn words(&self, chunk: usize) -> &[AtomicU32] {
         match &self.chunks[chunk] {
-            Chunk::Ram(words) => words,
-            Chunk::Disk(_) => unreachable!("the chunk is on disk"),
+            Chunk::Whole(whole) => whole.words(self.width),
+            Chunk::Folded(_) | Chunk::Disk(_) => unreachable!("the chunk waits elsewhere"),
         }
     }
 
-    #[inline]
-    fn state(&self, place: usize) -> &[AtomicU32] {
-        let at = self.taken + place;
-        &self.words(at / self.per_chunk)[at % self.per_chunk * self.width..][..self.width]
-    }
-
-    /// Makes sure that a chunk is in memory.
+    /// Makes sure that a chunk is in memory, or will be when it is read.
     fn bring(&mut self, chunk: usize) -> Result<(), Shortage> {
-        if matches!(self.chunks[chunk], Chunk::Ram(_)) {
+        if matches!(self.chunks[chunk], Chunk::Whole(_)) {
             return Ok(());
         }
         let words = self.buffer(self.chunks.len() - 1)?;
-        let Chunk::Disk(slot) = &self.chunks[chunk] else { unreachable!("just seen") };
-        let bytes = match read_chunk(&mut self.spill, slot, self.per_chunk * self.width) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                self.spare.push(words);
-                return Err(Shortage::Disk(error));
+        if let Chunk::Disk(slot) = &self.chunks[chunk] {
+            match read_chunk(&mut self.spill, slot, self.per_chunk * self.width) {
+                Ok(bytes) => {
+                    words.iter().zip(words_of(&bytes)).for_each(|(word, value)| word.store(value, Ordering::Relaxed))
+                }
+                Err(error) => {
+                    self.spare.push(words);
+                    return Err(Shortage::Disk(error));
+                }
             }
-        };
-        words.iter().zip(words_of(&bytes)).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
-        if let (Chunk::Disk(slot), Some(spill)) =
-            (std::mem::replace(&mut self.chunks[chunk], Chunk::Ram(words)), &mut self.spill)
-        {
-            spill.release(slot);
         }
+        // A chunk of the same kind for a moment, so that what is there can be moved.
+        let place = &mut self.chunks[chunk];
+        *place = match std::mem::replace(place, Chunk::Whole(Whole::empty(Box::default()))) {
+            Chunk::Folded(folded) => Chunk::Whole(Whole::unfolding(words, folded, self.per_chunk)),
+            Chunk::Disk(slot) => {
+                if let Some(spill) = &mut self.spill {
+                    spill.release(slot);
+                }
+                Chunk::Whole(Whole::empty(words))
+            }
+            Chunk::Whole(_) => unreachable!("just seen"),
+        };
         Ok(())
     }
 
-    /// A buffer for one chunk: a spare one, a new one, or one whose contents go to disk. The first `complete` chunks
-    /// were filled.
+    /// A buffer for one chunk: a spare one, that of a chunk that is folded, a new one, or one whose contents are folded
+    /// now or go to disk. The first `complete` chunks were filled.
     fn buffer(&mut self, complete: usize) -> Result<Box<[AtomicU32]>, Shortage> {
-        let words = self.per_chunk * self.width;
         if let Some(buffer) = self.spare.pop() {
             return Ok(buffer);
         }
+        // The youngest full chunk in memory will be needed last. The first ones are being read.
+        let movable = self.ready.max(1)..complete;
+        let is_folded = |chunk: &usize| matches!(&self.chunks[*chunk], Chunk::Whole(whole) if whole.is_folded());
+        if let Some(chunk) = movable.clone().rev().find(is_folded) {
+            return Ok(self.leave_folded(chunk));
+        }
+        let words = self.per_chunk * self.width;
         if self.grant.take(words as u64 * 4) {
+            self.buffers += 1;
             return Ok((0..words).map(|_| AtomicU32::new(0)).collect());
         }
-        // The youngest full chunk in memory will be needed last. The first ones are being read.
-        let Some(spill) = self.spill.as_mut().filter(|_| words * 4 <= SLOT) else { return Err(Shortage::Memory) };
-        let candidates = (self.ready.max(1)..complete).rev();
-        let mut in_memory = candidates.filter(|&chunk| matches!(self.chunks[chunk], Chunk::Ram(_)));
-        let Some(chunk) = in_memory.next() else { return Err(Shortage::Memory) };
-        let bytes: Vec<u8> = match &self.chunks[chunk] {
-            Chunk::Ram(words) => words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect(),
-            Chunk::Disk(_) => unreachable!("just found"),
+        let is_whole = |chunk: &usize| matches!(self.chunks[*chunk], Chunk::Whole(_));
+        let chunk = movable.rev().find(is_whole).ok_or(Shortage::Memory)?;
+        let Chunk::Whole(whole) = &self.chunks[chunk] else { unreachable!("just found") };
+        let Some(spill) = &mut self.spill else {
+            let folded = whole.fold(self.width, &self.arena);
+            return if folded { Ok(self.leave_folded(chunk)) } else { Err(Shortage::Memory) };
         };
+        let words = whole.words(self.width).iter();
+        let bytes: Vec<u8> = words.flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        if bytes.len() > SLOT {
+            return Err(Shortage::Memory);
+        }
         let slot = spill.put(&bytes).map_err(Shortage::Disk)?;
         match std::mem::replace(&mut self.chunks[chunk], Chunk::Disk(slot)) {
-            Chunk::Ram(buffer) => Ok(buffer),
-            Chunk::Disk(_) => unreachable!("just found"),
+            Chunk::Whole(whole) => Ok(whole.take_apart().0),
+            Chunk::Folded(_) | Chunk::Disk(_) => unreachable!("just found"),
         }
+    }
+
+    /// The buffer of a chunk that is folded.
+    fn leave_folded(&mut self, chunk: usize) -> Box<[AtomicU32]> {
+        let place = &mut self.chunks[chunk];
+        let Chunk::Whole(whole) = std::mem::replace(place, Chunk::Whole(Whole::empty(Box::default()))) else {
+            unreachable!("only those that are whole can leave a buffer")
+        };
+        let (words, folded) = whole.take_apart();
+        *place = Chunk::Folded(folded.expect("it is folded"));
+        words
     }
 }
 
@@ -235,8 +325,7 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let held = self.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Ram(_))).count() + self.spare.len();
-        self.grant.give_back((held * self.per_chunk * self.width * 4) as u64);
+        self.grant.give_back((self.buffers * self.per_chunk * self.width * 4) as u64);
     }
 }
 
@@ -255,6 +344,7 @@ mod tests {
             queue.write(place, &state);
             *next += 1;
         }
+        queue.wrote(first, count);
         Ok(())
     }
 
@@ -262,22 +352,45 @@ mod tests {
     fn take(queue: &mut Queue, next: &mut u32, count: usize) -> Result<usize, Shortage> {
         let (ready, mut out) = (queue.ready(count)?, Vec::new());
         for place in (0..ready).step_by(100) {
-            queue.read(place, (ready - place).min(100), &mut out);
+            queue.read(0, (ready - place).min(100), &mut out);
             for state in out.chunks(queue.width) {
                 assert!(state.iter().enumerate().all(|(word, &value)| value == *next ^ word as u32));
                 *next += 1;
             }
+            queue.advance((ready - place).min(100));
         }
-        queue.advance(ready);
         Ok(ready)
     }
 
+    /// A wave is worked off in parts, and each part finds new states.
+    #[test]
+    fn what_was_made_ready_stays_while_others_are_folded_or_spilled() {
+        for (width, chunks, spilling) in [(20, 1_000, false), (3, 40, false), (10, 40, true)] {
+            let budget = Budget::new(chunks * SLOT as u64);
+            let spill = spilling.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
+            let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), spill);
+            let (mut next_in, mut next_out, mut out) = (0, 0, Vec::new());
+            (0..100).for_each(|_| add(&mut queue, &mut next_in, 1_000).unwrap());
+            while next_out < 300_000 {
+                let ready = queue.ready(20_000).unwrap();
+                for part in (0..ready).step_by(1_000) {
+                    let count = (ready - part).min(1_000);
+                    queue.read(0, count, &mut out);
+                    assert!(out.chunks(width).zip(next_out..).all(|(state, next)| state[1] == next ^ 1));
+                    next_out += count as u32;
+                    add(&mut queue, &mut next_in, count).unwrap();
+                    queue.advance(count);
+                }
+            }
+        }
+    }
+
+    /// With differences where there is no disk.
     fn check(width: usize, ram_chunks: u64, disk_chunks: u64) -> bool {
         let budget = Budget::new(ram_chunks * SLOT as u64);
         let disk = Budget::new(disk_chunks * SLOT as u64);
-        let faulty = Faulty::sound();
-        let spill = Spill::on(Box::new(faulty), disk.grant("spill", u64::MAX));
-        let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), Some(spill));
+        let spill = || Spill::on(Box::new(Faulty::sound()), disk.grant("spill", u64::MAX));
+        let mut queue = Queue::new(width, budget.grant("queue", u64::MAX), (disk_chunks > 0).then(spill));
         let (mut next_in, mut next_out) = (0u32, 0u32);
         // Add more than is taken, then drain.
         for round in 0..60 {
@@ -303,6 +416,8 @@ mod tests {
     fn order_is_kept_in_memory_and_through_the_disk() {
         for width in [1, 3, 6, 40] {
             assert!(check(width, 10_000, 0), "width {width}: in memory");
+            let most = (240_000 * width * 4 / SLOT) as u64;
+            assert!(check(width, most * 6 / 10 + 8, 0), "width {width}: as differences");
             assert!(check(width, 4, 10_000), "width {width}: spilling");
         }
     }

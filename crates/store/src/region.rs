@@ -13,8 +13,10 @@ use std::sync::atomic::AtomicU32;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
-/// From this size on a region uses huge pages and grows by whole ones.
-const LARGE: usize = 4 << 20;
+/// From this size on a region uses huge pages where it fills whole ones.
+const MIDDLE: usize = 4 << 20;
+/// From this size on it grows by whole ones, which is little beside it.
+const LARGE: usize = 16 << 20;
 
 /// Where addresses are limited (`ulimit -v`), half of them are left to others, and of the other half a region reserves
 /// at most this part of what is left.
@@ -34,6 +36,8 @@ pub struct Region {
     /// Start of the usable part, aligned to a huge page.
     base: *mut u8,
     used: usize,
+    /// How much of it is in huge pages, if the system has any.
+    huge: usize,
     reserved: usize,
     map: *mut core::ffi::c_void,
     map_len: usize,
@@ -70,12 +74,20 @@ impl Region {
                     let base = (map as usize).next_multiple_of(HUGE) as *mut u8;
                     // SAFETY: advice on our own mapping; it changes no contents. Failure is harmless.
                     let _ = unsafe { madvise(map, map_len, Advice::LinuxNoHugepage) };
-                    return Region { base, used: 0, reserved: map_len - HUGE, map, map_len, grant };
+                    return Region { base, used: 0, huge: 0, reserved: map_len - HUGE, map, map_len, grant };
                 }
                 Err(_) if wanted > PAGE => wanted = (wanted / 2).max(PAGE),
                 Err(_) => {
                     let base = std::ptr::without_provenance_mut(HUGE);
-                    return Region { base, used: 0, reserved: 0, map: std::ptr::null_mut(), map_len: 0, grant };
+                    return Region {
+                        base,
+                        used: 0,
+                        huge: 0,
+                        reserved: 0,
+                        map: std::ptr::null_mut(),
+                        map_len: 0,
+                        grant,
+                    };
                 }
             }
         }
@@ -87,8 +99,8 @@ impl Region {
     }
 
     /// What it is charged to.
-    pub fn grant(&self) -> Grant {
-        self.grant.clone()
+    pub fn grant(&self) -> &Grant {
+        &self.grant
     }
 
     /// What the grant has left.
@@ -111,12 +123,29 @@ impl Region {
         if wanted > self.reserved || !self.grant.take((wanted - self.used) as u64) {
             return false;
         }
-        if wanted >= LARGE && self.grant.allows_huge_pages() {
-            // SAFETY: advice on a prefix of our own mapping. Failure only costs speed.
-            let _ = unsafe { madvise(self.base.cast(), wanted, Advice::LinuxHugepage) };
+        let touched = std::mem::replace(&mut self.used, wanted);
+        if wanted >= MIDDLE && self.grant.allows_huge_pages() {
+            self.use_huge_pages(touched);
         }
-        self.used = wanted;
         true
+    }
+
+    /// Uses huge pages where they are filled; so many bytes were used before it grew.
+    fn use_huge_pages(&mut self, touched: usize) {
+        let (begin, end) = (self.huge, self.used / HUGE * HUGE);
+        if begin == end {
+            return;
+        }
+        let in_small_pages = touched.next_multiple_of(HUGE).min(end).saturating_sub(begin);
+        // SAFETY: within the mapping.
+        let first = unsafe { self.base.add(begin) }.cast();
+        // SAFETY: advice on a part of our own mapping. Failure only costs speed.
+        let _ = unsafe { madvise(first, end - begin, Advice::LinuxHugepage) };
+        if in_small_pages > 0 {
+            // SAFETY: as above; contents stay what they are.
+            let _ = unsafe { libc::madvise(first, in_small_pages, libc::MADV_COLLAPSE) };
+        }
+        self.huge = end;
     }
 
     /// Like `grow`, if the grant also has room for `beside` bytes of short-lived memory.

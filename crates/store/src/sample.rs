@@ -12,9 +12,10 @@ use crate::tree::Shape;
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
 
-/// A shape is learned from this many states, or fewer if they are wide.
-const SAMPLE_STATES: usize = 4096;
-const SAMPLE_WORDS: usize = 256 << 10;
+/// A shape is learned from this many states, or fewer if they are wide; and again from the second number of them, for the
+/// first states of a search may have little of what comes later.
+const SAMPLE_STATES: [usize; 2] = [4096, 32768];
+const SAMPLE_WORDS: [usize; 2] = [256 << 10, 1 << 20];
 /// If this many times as much was kept and still nobody learns, it is given up.
 const MOST_SAMPLES: usize = 8;
 
@@ -31,13 +32,27 @@ pub(crate) struct Sample {
 impl Sample {
     /// An empty sample of states of this width, if anything can be learned from it.
     pub fn new(width: usize, grant: &Grant) -> Option<Sample> {
-        let enough = (SAMPLE_STATES * width).min(SAMPLE_WORDS).next_multiple_of(width);
-        let sample = || Sample { region: Region::new(grant.clone()), width, words: 0, enough };
+        let sample = || Sample { region: Region::new(grant.clone()), width, words: 0, enough: enough(width, 0) };
         Shape::can_be_learned(width).then(sample)
+    }
+
+    /// The same sample, from which a shape was learned, if it is to grow and be learned from again.
+    pub fn again(mut self) -> Option<Sample> {
+        let more = enough(self.width, 1);
+        (self.enough < more).then(|| {
+            self.enough = more;
+            self
+        })
     }
 
     pub fn bytes(&self) -> usize {
         self.region.bytes()
+    }
+
+    /// Was nothing learned from it yet?
+    #[cfg(test)]
+    pub fn is_first(&self) -> bool {
+        self.enough == enough(self.width, 0)
     }
 
     pub fn is_enough(&self) -> bool {
@@ -84,7 +99,15 @@ impl Sample {
 
     /// The shape that suits them.
     pub fn shape(&mut self) -> Shape {
-        let (width, enough) = (self.width, self.enough);
-        Shape::learned(width, &self.states()[..enough])
+        let width = self.width;
+        // As many as the first time, from all that was seen since.
+        let step = self.enough.div_ceil(enough(width, 0));
+        let states: Vec<u32> = self.states().chunks_exact(width).step_by(step).flatten().copied().collect();
+        Shape::learned(width, &states)
     }
+}
+
+/// Words of a whole number of states that are enough for the first time or the second.
+fn enough(width: usize, time: usize) -> usize {
+    (SAMPLE_STATES[time] * width).min(SAMPLE_WORDS[time]).next_multiple_of(width)
 }

@@ -27,7 +27,7 @@ use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule,
 use crate::codec::{Coder, Keys};
 use crate::filter::Filter;
 use crate::intern::Intern;
-use crate::packed::{Packed, Run};
+use crate::packed::{Density, Packed, Run};
 use crate::row::Row;
 use crate::runs::Layers;
 use crate::sample::Sample;
@@ -60,6 +60,8 @@ pub struct Tiers {
     key_bits: AtomicU32,
     /// Where tables of packed keys have their memory.
     arena: Arena,
+    /// How full those tables are.
+    density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
     /// Bits of a digest, if states are told apart by their digests only.
@@ -120,12 +122,24 @@ impl Tiers {
             Coder::Digest(digest) => Some(digest.bits()),
             Coder::Plain { .. } | Coder::Packed(_) | Coder::Tree(_) | Coder::Huffman(_) => None,
         };
+        let density = Density::USUAL;
         let shards = match lossy::shards(coder, shard_bits, &arena) {
             Some(shards) => shards?,
-            None => exact_shards(coder, shard_bits, &arena, grant)?,
+            None => exact_shards(coder, shard_bits, density, &arena, grant)?,
         };
         let key_bits = AtomicU32::new(key_bits);
         Ok(Tiers { sample, digest_bits, ..Tiers::of_shards(shards, shard_bits, key_bits, arena, grant) })
+    }
+
+    /// The same with tables that are as full as they say, from here on.
+    pub fn with_density(mut self, density: Density) -> Tiers {
+        self.density = density;
+        for shard in &mut self.shards {
+            if let Table::Packed(packed) = &mut own(shard).last {
+                packed.set_density(density);
+            }
+        }
+        self
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
@@ -178,6 +192,7 @@ impl Tiers {
             shard_bits,
             key_bits,
             arena,
+            density: Density::USUAL,
             sample: None,
             digest_bits: None,
             below: None,
@@ -336,6 +351,12 @@ impl Tiers {
         self.sample.is_some()
     }
 
+    /// Was something learned from them already?
+    #[cfg(test)]
+    pub(crate) fn has_learned(&self) -> bool {
+        self.sample.as_ref().is_none_or(|sample| !sample.is_first())
+    }
+
     /// Gives back the memory of the sample, if there is one; then nothing will be learned.
     pub fn forget_sample(&mut self) -> bool {
         self.sample.take().is_some()
@@ -343,10 +364,14 @@ impl Tiers {
 
     /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
     /// place. Every block that was encoded by then must have been entered. Who knows states by their keys is `told` the new ones,
-    /// in the order in which states were found, some at a time.
+    /// in the order in which states were found, some at a time, and only once: such keys cannot leave memory before they are settled.
     pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
-        let shape = sample.shape();
+        let (shape, twice) = (sample.shape(), told.is_none());
+        if matches!(coder, Coder::Tree(tree) if *tree.shape() == shape) {
+            self.sample = sample.again().filter(|_| twice);
+            return;
+        }
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
         let learned = learned.and_then(|learned| match &self.snapshots {
             None => self.encode_again(learned, sample.states()),
@@ -354,18 +379,20 @@ impl Tiers {
         });
         let Ok((learned, shards)) = learned else { return };
         (*coder, self.shards) = (learned, shards);
-        let Some(told) = told else { return };
-        let mut keys = Keys::default();
-        for states in sample.states().chunks(BLOCK * coder.width()) {
-            keys.clear();
-            coder.encode(states, &mut keys).expect("they were encoded before");
-            told(&keys);
+        if let Some(told) = told {
+            let mut keys = Keys::default();
+            for states in sample.states().chunks(BLOCK * coder.width()) {
+                keys.clear();
+                coder.encode(states, &mut keys).expect("they were encoded before");
+                told(&keys);
+            }
         }
+        self.sample = sample.again().filter(|_| twice);
     }
 
     /// Shards that hold `states` as another coder encodes them.
     fn encode_again(&self, mut coder: Coder, states: &[u32]) -> Result<(Coder, Vec<Mutex<Shard>>), Full> {
-        let shards = exact_shards(&coder, self.shard_bits, &self.arena, &self.grant)?;
+        let shards = exact_shards(&coder, self.shard_bits, self.density, &self.arena, &self.grant)?;
         let (mut entry, mut keys) = (Entry::default(), Keys::default());
         let needs = Needs { sorted: true, ..self.needs() };
         for states in states.chunks(BLOCK * coder.width()) {
@@ -390,13 +417,20 @@ impl Tiers {
     }
 }
 
-fn exact_shards(coder: &Coder, shard_bits: u32, arena: &Arena, grant: &Grant) -> Result<Vec<Mutex<Shard>>, Full> {
-    let table = |_| {
+fn exact_shards(
+    coder: &Coder,
+    shard_bits: u32,
+    density: Density,
+    arena: &Arena,
+    grant: &Grant,
+) -> Result<Vec<Mutex<Shard>>, Full> {
+    let key_bits = coder.key_bits();
+    let table = |number| {
         Ok(match coder {
             Coder::Huffman(code) => Table::Coded(Box::new(Coded::new(code, shard_bits, grant)?)),
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
             Coder::Packed(_) | Coder::Tree(_) | Coder::Digest(_) => {
-                Table::Packed(Packed::new(coder.key_bits(), shard_bits, arena)?)
+                Table::Packed(Packed::one_of(key_bits, shard_bits, number, density, arena)?)
             }
         })
     };

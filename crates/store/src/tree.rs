@@ -80,6 +80,10 @@ impl Tree {
         self.shape.width
     }
 
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
         self.tables.iter_mut().try_for_each(|table| table.reserve(count))

@@ -19,6 +19,8 @@ pub enum StoreName {
     /// Packed if states use few enough bits, else the tree.
     #[default]
     Auto,
+    /// The same in as few bytes as possible.
+    Compact,
     /// Whatever the states are like.
     Held(Codec),
 }
@@ -33,8 +35,9 @@ pub struct Store {
 }
 
 /// The table.
-pub const STORES: [Store; 9] = [
+pub const STORES: [Store; 10] = [
     Store { name: "auto", example: "auto", meaning: "packed if states use up to 60 bits, else tree" },
+    Store { name: "compact", example: "compact", meaning: "like auto in as few bytes as possible, which takes longer" },
     Store { name: "plain", example: "plain", meaning: "states as they are" },
     Store {
         name: "packed",
@@ -73,7 +76,7 @@ impl StoreName {
     /// The codec, unless the states of the model decide.
     pub fn codec(self) -> Option<Codec> {
         match self {
-            StoreName::Auto => None,
+            StoreName::Auto | StoreName::Compact => None,
             StoreName::Held(codec) => Some(codec),
         }
     }
@@ -82,6 +85,7 @@ impl StoreName {
 impl fmt::Display for StoreName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.codec() {
+            None if *self == StoreName::Compact => f.write_str("compact"),
             None => f.write_str("auto"),
             Some(codec) => codec.fmt(f),
         }
@@ -101,6 +105,7 @@ impl FromStr for StoreName {
         };
         let codec = match (name, number) {
             ("auto", None) => return Ok(StoreName::Auto),
+            ("compact", None) => return Ok(StoreName::Compact),
             ("plain", None) => Codec::Plain,
             ("packed", None) => Codec::Packed,
             ("tree", None) => Codec::Tree,

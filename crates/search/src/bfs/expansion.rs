@@ -231,6 +231,7 @@ impl Expansion {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
+        queue.wrote(*place, fresh.len());
     }
 
     /// Puts what may be fresh where it waits until the disk was asked. Says, if it `looks_ahead`, whether something of

@@ -45,6 +45,7 @@ impl Settled {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
+        queue.wrote(place, survivors.origins.len());
     }
 }
 

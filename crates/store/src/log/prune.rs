@@ -7,6 +7,8 @@
 //! has changed. An entry that is written anew takes no more than those that were taken out before it, but for the few bytes that are left
 //! free at the end of chunks.
 //!
+//! What was packed before the store began to forget stays as it is.
+//!
 //! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
 
 use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
@@ -21,9 +23,16 @@ pub(super) const FIRST_PRUNING: usize = 4;
 const STRETCH: usize = 1024;
 
 impl StepLog {
-    /// Is it worth pruning?
-    pub fn is_long(&self) -> bool {
-        self.spill.is_none() && self.chunks.len() >= self.prune_at
+    /// Is it worth pruning? From now on nothing is packed, for it may have to be taken out.
+    pub fn is_long(&mut self) -> bool {
+        self.packs = false;
+        self.spill.is_none() && self.chunks.len() - self.packed_chunks() >= self.prune_at
+    }
+
+    /// Chunks that stay as they are: up to the last that was packed.
+    fn packed_chunks(&self) -> usize {
+        let last = self.chunks.iter().rposition(|chunk| matches!(chunk.content, Content::Packed(_)));
+        last.map_or(0, |last| last + 1)
     }
 
     /// Forgets how states before `waiting` were found, unless a state from there on descends from them. `initial` is the number of
@@ -46,15 +55,17 @@ impl StepLog {
         self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
         self.write_anew(&kept);
         self.grant.give_back(beside);
-        self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
+        self.prune_at = (2 * (self.chunks.len() - self.packed_chunks())).max(FIRST_PRUNING);
     }
 
     /// One bit for each entry from which one at `waiting` or behind it descends.
     fn ancestors(&self, waiting: usize, entries: usize) -> Vec<u64> {
         let mut kept = vec![0u64; entries.div_ceil(64)];
-        (waiting..entries).for_each(|number| keep(&mut kept, number));
+        let plain = &self.chunks[self.packed_chunks()..];
+        let packed = plain.first().map_or(entries, |chunk| chunk.first_number as usize);
+        (0..packed).chain(waiting..entries).for_each(|number| keep(&mut kept, number));
         let mut parents = Vec::with_capacity(STRETCH);
-        for chunk in self.chunks.iter().rev() {
+        for chunk in plain.iter().rev() {
             let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk));
             while !rest.is_done() {
                 stretches.push(rest.clone());
@@ -76,9 +87,10 @@ impl StepLog {
 
     /// Writes the entries that are kept, with numbers that count those.
     fn write_anew(&mut self, kept: &[u64]) {
-        let (old, len) = (std::mem::take(&mut self.chunks), self.len);
-        (self.len, self.last_parent) = (self.gone, 0);
-        let mut number = 0;
+        let (old, len) = (self.chunks.split_off(self.packed_chunks()), self.len);
+        let Some(first) = old.first() else { return };
+        (self.len, self.last_parent) = (self.gone + first.first_number, first.parent_before);
+        let mut number = first.first_number as usize;
         // The entries up to `passed` that are kept: the new number of the one that is there.
         let (mut passed, mut rank) = (0, 0u64);
         for chunk in old {

@@ -40,7 +40,7 @@ fn agrees_with_a_set_while_growing() {
             assert!(keys.iter().all(|key| table.contains(*key) == twin.contains(key)), "{key_bits} bits");
             let expected: Vec<bool> = keys.iter().map(|&key| twin.insert(key)).collect();
             assert_eq!(insert(&mut table, &keys), expected, "{key_bits} bits");
-            tails.insert(table.shape.tail);
+            tails.insert(table.parts[0].geometry.slots());
         }
         assert_eq!(table.len(), twin.len());
         let all: Vec<u128> = twin.iter().copied().collect();

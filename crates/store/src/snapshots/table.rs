@@ -1,6 +1,6 @@
 //! A set of keys of up to 128 bits, each with the number of a set of snapshots: a state is held once, in however many it is.
 //!
-//! Lines, homes and tails are those of [`crate::packed`]; a place takes two bytes more. A state whose set is empty is held no
+//! Lines are like those of [`crate::packed`], but in whole bytes; a place takes two bytes more. A state whose set is empty is held no
 //! more: the next that comes to its line takes its place, so nothing is cleaned up when a level is dropped. What finds its
 //! home full of others goes to another line, and the line is marked: only where it is marked a lookup goes on. When too many
 //! lines are marked, what is held no more is cleared away and who is not at home moves closer; that takes no memory. When
@@ -8,12 +8,13 @@
 
 mod order;
 
+use super::compact::{REST_BITS, TRIES, scan};
 use super::masks::Masks;
+use super::places::{Shape, by_tail, own};
 use crate::arena::{Arena, LINE, Line, Pages};
 use crate::budget::{Full, Grant};
 use crate::cache::Distinct;
-use crate::packed::compact::{REST_BITS, TRIES, scan};
-use crate::packed::{Run, Shape, by_tail, own};
+use crate::packed::Run;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const TAG_BYTES: usize = 2;

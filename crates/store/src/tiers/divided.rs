@@ -28,7 +28,9 @@ impl Tiers {
         if matches!(shard.last, Table::Levels(_)) {
             return self.divide_levels(shard_bits).is_ok();
         }
-        let Ok(mut shards) = exact_shards(coder, shard_bits, &self.arena, &self.grant) else { return false };
+        let Ok(mut shards) = exact_shards(coder, shard_bits, self.density, &self.arena, &self.grant) else {
+            return false;
+        };
         let divided = match &mut shard.last {
             Table::Packed(table) => packed(table, &mut shards, coder.key_bits()),
             Table::Vectors(table) => vectors(table, &mut shards),

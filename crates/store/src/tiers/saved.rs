@@ -105,7 +105,7 @@ impl Tiers {
             return Err(Unloaded::damaged("keys are of another kind"));
         }
         let record_bytes = if bytes == 0 { coder.width() * 4 } else { bytes };
-        self.shards = super::exact_shards(coder, shard_bits, &self.arena, &self.grant)?;
+        self.shards = super::exact_shards(coder, shard_bits, self.density, &self.arena, &self.grant)?;
         self.shard_bits = shard_bits;
         let mut record = vec![0; record_bytes];
         let (mut orphans, count) = (HashSet::new(), take_number(from)?);

@@ -1,9 +1,9 @@
 //! A table of levels is put in order, or grows.
 
 use super::{LevelTable, MARKED, is_displaced, is_marked, put, slots, tag_of, tail_of};
-use crate::packed::compact::{REST_BITS, TRIES, scan};
-use crate::packed::{Shape, by_tail};
+use crate::snapshots::compact::{REST_BITS, TRIES, scan};
 use crate::snapshots::outside::Outside;
+use crate::snapshots::places::{Shape, by_tail};
 
 /// When a table grows, one of so many states that were at home finds its new home full.
 const HOMELESS_SHARE: usize = 16;

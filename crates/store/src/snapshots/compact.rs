@@ -121,15 +121,6 @@ pub fn scan(line: &[u32; LINE], entry: u32) -> (u32, u32) {
     })
 }
 
-/// What became of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inserted {
-    Known,
-    AtHome,
-    Displaced,
-    NoRoom,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,232 @@
+//! One part of a table: lines that grow by themselves.
+
+use super::geometry::{Found, Gathered, Geometry, TRIES};
+use super::waiting::Waiting;
+use crate::arena::{Arena, LINE, Pages, Spot};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Homes are kept in 32 bits; growth is rounded up by a few lines.
+const MOST_LINES: usize = (1 << 32) - (1 << 16);
+/// Lines are spread if they become at most so many times as many: that takes memory for so many.
+const MOST_RATIO: usize = 6;
+
+/// The keys that begin with the same bits. What a lookup needs is in one line of the processor's caches.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Part {
+    pub geometry: Geometry,
+    lines: Pages,
+    pub len: usize,
+    /// Entries that are not at home.
+    displaced: usize,
+    /// Keys that found no room, about one in ten thousand where lines are very full, without the bits in common.
+    aside: HashSet<u128>,
+}
+
+impl Part {
+    /// A part of at least so many lines, if there is room for it.
+    pub fn new(key_bits: u32, skip: u32, lines: usize, arena: &Arena) -> Option<Part> {
+        let mut pages = arena.pages();
+        if lines > MOST_LINES || !pages.grow(lines, 0) {
+            return None;
+        }
+        let geometry = Geometry::new(key_bits, skip, pages.lines());
+        Some(Part { geometry, lines: pages, len: 0, displaced: 0, aside: HashSet::new() })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.lines.bytes()
+    }
+
+    /// Places for keys.
+    pub fn places(&self) -> usize {
+        self.geometry.lines() * self.geometry.slots()
+    }
+
+    /// Where a key with these leading 64 bits is at home, and its rest; asks for the line.
+    #[inline(always)]
+    pub fn find_home(&self, high: u64) -> (Spot, u64) {
+        let (home, rest) = self.geometry.split(high);
+        (self.lines.ask_for(home), rest)
+    }
+
+    /// Inserts a key with these first and last 64 bits; true if it was not there.
+    ///
+    /// # Safety
+    /// Home and rest must be those that were found for it, and since then the part has not grown.
+    #[inline(always)]
+    pub unsafe fn insert<const LONG: bool>(&mut self, home: Spot, rest: u64, high: u64, low: u64) -> bool {
+        let tail = self.geometry.tail::<LONG>(rest, low);
+        // SAFETY: it was found among these lines.
+        let line = unsafe { self.lines.line_at(home) };
+        match self.geometry.find::<LONG>(line, rest, tail, 1) {
+            Found::Here => false,
+            Found::Room(place) => {
+                self.geometry.put::<LONG>(line, place, rest, tail, 1);
+                self.len += 1;
+                true
+            }
+            Found::NoRoom => self.insert_elsewhere::<LONG>(tail, (high as u128) << 64 | low as u128),
+        }
+    }
+
+    /// Inserts a key whose home is full.
+    #[inline(never)]
+    fn insert_elsewhere<const LONG: bool>(&mut self, tail: u128, key: u128) -> bool {
+        let geometry = &self.geometry;
+        let (home, rest) = geometry.split((key >> 64) as u64);
+        for attempt in 2..=TRIES {
+            let line = self.lines.line_mut(geometry.line(home, rest, attempt));
+            match geometry.find::<LONG>(line, rest, tail, attempt) {
+                Found::Here => return false,
+                Found::NoRoom => {}
+                Found::Room(place) => {
+                    geometry.put::<LONG>(line, place, rest, tail, attempt);
+                    self.displaced += 1;
+                    self.len += 1;
+                    return true;
+                }
+            }
+        }
+        let new = self.aside.insert(geometry.own(key));
+        self.len += new as usize;
+        new
+    }
+
+    /// Inserts a key; true if it was not there.
+    pub fn insert_key<const LONG: bool>(&mut self, key: u128) -> bool {
+        let high = (key >> 64) as u64;
+        let (home, rest) = self.find_home(high);
+        // SAFETY: just found.
+        unsafe { self.insert::<LONG>(home, rest, high, key as u64) }
+    }
+
+    pub fn contains<const LONG: bool>(&self, key: u128) -> bool {
+        let (home, rest) = self.geometry.split((key >> 64) as u64);
+        let tail = self.geometry.tail::<LONG>(rest, key as u64);
+        for attempt in 1..=TRIES {
+            let line = self.lines.line(self.geometry.line(home, rest, attempt));
+            match self.geometry.find::<LONG>(line, rest, tail, attempt) {
+                Found::Here => return true,
+                Found::Room(_) => return false,
+                Found::NoRoom => {}
+            }
+        }
+        self.aside.contains(&self.geometry.own(key))
+    }
+
+    /// The keys in a line but for the bits that all have in common, and whether they are at home there.
+    fn keys_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
+        let (geometry, line) = (&self.geometry, self.lines.line(number));
+        (0..geometry.held(line)).map(move |place| geometry.key::<LONG>(number, line, place))
+    }
+
+    /// Visits all keys as they lie, without the bits they have in common.
+    pub fn visit<const LONG: bool>(&self, visit: &mut impl FnMut(u128)) {
+        (0..self.geometry.lines()).flat_map(|number| self.keys_of::<LONG>(number)).for_each(|(key, _)| visit(key));
+        self.aside.iter().for_each(|&key| visit(key));
+    }
+
+    /// Keys that are not at home.
+    pub fn outside(&self) -> usize {
+        self.displaced + self.aside.len()
+    }
+
+    /// Visits all keys in ascending order, without the bits they have in common, with memory for about `most` keys. Keys at
+    /// home are in order as they lie; the others are sorted outside, in as many pieces as that takes, for each of which
+    /// they are looked for in all lines.
+    pub fn stream<const LONG: bool>(&self, most: usize, visit: &mut impl FnMut(u128)) {
+        let lines = self.geometry.lines();
+        let pieces = self.outside().div_ceil(most.max(1)).clamp(1, lines);
+        for piece in 0..pieces {
+            self.stream_lines::<LONG>(lines * piece / pieces..lines * (piece + 1) / pieces, visit);
+        }
+    }
+
+    /// Visits the keys that are at home in some of the lines.
+    fn stream_lines<const LONG: bool>(&self, lines: Range<usize>, visit: &mut impl FnMut(u128)) {
+        let all = (0..self.geometry.lines()).flat_map(|number| self.keys_of::<LONG>(number));
+        let elsewhere = all.filter(|(_, home)| !home).map(|(key, _)| key).chain(self.aside.iter().copied());
+        // Keys that are visited have lost their leading bits, as those that are split do.
+        let belongs_here = |key: &u128| lines.contains(&self.geometry.split((key >> 64) as u64).0);
+        let mut others: Vec<u128> = elsewhere.filter(belongs_here).collect();
+        others.sort_unstable();
+        let mut others = others.into_iter().peekable();
+        let mut here = Vec::with_capacity(self.geometry.slots());
+        for number in lines {
+            here.extend(self.keys_of::<LONG>(number).filter(|(_, home)| *home).map(|(key, _)| key));
+            here.sort_unstable();
+            for key in here.drain(..) {
+                while let Some(other) = others.next_if(|&other| other < key) {
+                    visit(other);
+                }
+                visit(key);
+            }
+        }
+        others.for_each(visit);
+    }
+
+    /// Grows to at least `lines`, for keys of `key_bits` bits; false (and unchanged) if there is no room.
+    pub fn grow<const LONG: bool>(&mut self, lines: usize, key_bits: u32) -> bool {
+        if lines > MOST_LINES {
+            return false;
+        }
+        // Those that wait outside while lines are spread: who is not at home, and who will find the new home full; where
+        // lines become many, all.
+        let all = lines > self.geometry.lines() * MOST_RATIO;
+        let outside = if all { self.len } else { self.outside() + self.len / 16 };
+        let Some(mut waiting) = Waiting::new::<LONG>(outside, self.lines.arena()) else { return false };
+        if !self.lines.grow(lines, 0) {
+            return false;
+        }
+        let new = self.geometry.with(key_bits, self.lines.lines());
+        if all {
+            self.visit::<LONG>(&mut |key| waiting.push::<LONG>(key));
+            (0..self.geometry.lines()).for_each(|line| *self.lines.line_mut(line) = [0; LINE]);
+            self.aside.clear();
+        } else {
+            self.aside.drain().for_each(|key| waiting.push::<LONG>(key));
+            spread::<LONG>(&self.geometry, &new, &mut self.lines, &mut waiting);
+        }
+        (self.geometry, self.displaced) = (new, 0);
+        let len = self.len;
+        waiting.keys::<LONG>().for_each(|key| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
+        self.len = len;
+        true
+    }
+}
+
+/// Line by line from the top end downwards, keys at home go to their new homes, which are the same line or one above;
+/// the others are left `waiting`. A new line is put together outside and written when nothing more can come to it.
+fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Waiting) {
+    let (ratio, slots) = (new.lines().div_ceil(old.lines()), new.slots());
+    // So many new lines are open at a time: those of one old line, and one that it shares with the next.
+    let mut open = vec![Gathered::new(); (ratio + 2).next_power_of_two()];
+    let mask = open.len() - 1;
+    let mut end = new.lines();
+    for (number, base) in (0..old.lines()).rev().zip(old.bases_from_last()) {
+        let line = std::mem::take(lines.line_mut(number));
+        let others = old.empty::<LONG>(base, &line, |high, low| {
+            let (home, rest) = new.split(high);
+            let keys = &mut open[home & mask];
+            if keys.len() < slots {
+                keys.push::<LONG>(rest, low);
+            } else {
+                waiting.push::<LONG>((high as u128) << 64 | low as u128);
+            }
+        });
+        let elsewhere = (0..u32::BITS).filter(|place| others >> place & 1 == 1);
+        if others != 0 {
+            elsewhere.for_each(|place| waiting.push::<LONG>(old.key::<LONG>(number, &line, place).0));
+        }
+        // What comes next is at home in this line or below it.
+        let shared = (number as u64 * new.lines() as u64 / old.lines() as u64) as usize;
+        let complete = if number == 0 { 0 } else { shared + 1 };
+        for home in (complete..end).rev() {
+            *lines.line_mut(home) = new.full::<LONG>(&open[home & mask]);
+            open[home & mask].clear();
+        }
+        end = complete;
+    }
+}
