@@ -28,7 +28,7 @@ impl Part {
     /// A part of at least so many lines, if there is room for it.
     pub fn new(key_bits: u32, skip: u32, lines: usize, arena: &Arena) -> Option<Part> {
         let mut pages = arena.pages();
-        if lines > MOST_LINES || !pages.grow(lines, 0) {
+        if lines > MOST_LINES || !pages.grow(lines.max(1), 0) {
             return None;
         }
         let geometry = Geometry::new(key_bits, skip, pages.lines());

@@ -104,3 +104,24 @@ fn roots_of_small_numbers_take_about_five_bytes() {
     }
     assert!(arena.bytes() < table.len() * 7, "{} bytes for {} roots", arena.bytes(), table.len());
 }
+
+/// A table that is told how much there will be is divided before it has anything, and is not made twice.
+#[test]
+fn what_is_known_beforehand_is_made_once() {
+    for key_bits in [44, 100] {
+        let mut draw = Draw::new(0);
+        let keys: HashSet<u128> =
+            (0..600_000).map(|_| (draw.bits() as u128) << 64 & u128::MAX << (128 - key_bits)).collect();
+        let budget = Budget::new(1 << 30);
+        let mut reserved = table(key_bits, 0, budget.grant("table", u64::MAX));
+        reserved.reserve(keys.len(), key_bits).unwrap();
+        let used = budget.used_bytes();
+        assert!(keys.iter().all(|&key| reserved.insert_one(key)) && keys.iter().all(|&key| reserved.contains(key)));
+        assert!(reserved.parts.len() > 1 && used == budget.used_bytes());
+        // So does one that has a limit, which it takes at once.
+        let mut limited = table(key_bits, 0, budget.grant("table", u64::MAX));
+        limited.limit(3 << 20);
+        assert!(limited.parts.len() > 1 && (5 << 19..=3 << 20).contains(&limited.bytes()));
+        assert!(keys.iter().take(50_000).all(|&key| limited.insert_one(key)) && limited.len() == 50_000);
+    }
+}
