@@ -192,7 +192,7 @@ fn options_that_do_nothing_are_refused_or_noted() {
     for (options, wanted) in [
         (&["--order", "dfs", "--workers", "2"][..], "--workers is for breadth-first searches"),
         (&["--spill-dir", "."], "--spill-dir does nothing"),
-        (&["--redundancy-limit", "3x"], "--redundancy-limit does nothing"),
+        (&["--strategy", "full", "--redundancy-limit", "3x"], "--redundancy-limit does nothing"),
     ] {
         let output = run(&[&["check", promela.as_str()], options].concat());
         assert!(code(&output) == 0 && said(&output).contains(wanted), "{options:?}: {}", said(&output));
