@@ -14,6 +14,9 @@ fn lasting(arguments: &[&str], workers: &str) -> (i32, Value) {
     for name in ["seconds", "cpu_seconds", "load_seconds", "total_seconds", "states_per_second"].iter().chain(&memory) {
         object.remove(*name).unwrap();
     }
+    if let Some(shortage) = object["shortage"].as_object_mut() {
+        shortage.remove("memory").unwrap();
+    }
     (code, report)
 }
 
