@@ -74,15 +74,15 @@ impl Arena {
         Pages { arena: self.clone(), pages: Vec::new() }
     }
 
+    /// Memory for a while, which goes back to the system, if the grant has room for it.
+    pub fn beside(&self, bytes: usize) -> Option<Region> {
+        let mut region = Region::sized(bytes, self.pool().region.grant());
+        region.grow(bytes).then_some(region)
+    }
+
     /// From now on tables grow only while the grant has so many bytes left afterwards.
     pub fn keep_free(&self, bytes: u64) {
         self.pool().kept_free = bytes;
-    }
-
-    /// Memory for a while, which goes back to the system, if the grant has room for it.
-    pub fn beside(&self, bytes: usize) -> Option<Region> {
-        let mut region = Region::sized(bytes, self.pool().region.grant().clone());
-        region.grow(bytes).then_some(region)
     }
 
     /// Memory in use, pages that came back included.
@@ -117,7 +117,7 @@ impl Pages {
 
     /// What its memory is charged to.
     pub fn grant(&self) -> Grant {
-        self.arena.pool().region.grant().clone()
+        self.arena.pool().region.grant()
     }
 
     /// Adds zero lines until there are at least `lines`, if the grant allows it and has room for `beside` bytes of

@@ -73,8 +73,6 @@ pub struct StepLog {
     starts_left: Option<u64>,
     /// It is worth pruning when there are so many chunks.
     prune_at: usize,
-    /// Chunks that are complete are packed.
-    packs: bool,
     spare: Vec<Box<[u8]>>,
     grant: Grant,
     spill: Option<Spill>,
@@ -107,7 +105,6 @@ impl StepLog {
             gone: 0,
             starts_left: None,
             prune_at: prune::FIRST_PRUNING,
-            packs: true,
             spare,
             grant,
             spill,
@@ -249,9 +246,7 @@ impl StepLog {
         {
             let elsewhere = match &mut self.spill {
                 Some(spill) => Some(Content::Disk(spill.put(&bytes[..chunk.bytes]).map_err(Shortage::Disk)?)),
-                None => self
-                    .packs
-                    .then(|| entropy::pack(&bytes[..chunk.bytes]))
+                None => Some(entropy::pack(&bytes[..chunk.bytes]))
                     .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
                     .map(Content::Packed),
             };

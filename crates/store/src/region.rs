@@ -99,8 +99,8 @@ impl Region {
     }
 
     /// What it is charged to.
-    pub fn grant(&self) -> &Grant {
-        &self.grant
+    pub fn grant(&self) -> Grant {
+        self.grant.clone()
     }
 
     /// What the grant has left.

@@ -7,12 +7,12 @@
 //! has changed. An entry that is written anew takes no more than those that were taken out before it, but for the few bytes that are left
 //! free at the end of chunks.
 //!
-//! What was packed before the store began to forget stays as it is.
-//!
 //! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
 
 use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
 use crate::disk::SLOT;
+use crate::entropy;
+use std::borrow::Cow;
 
 /// One chunk more for so many may be needed while entries are written anew, and those beside them.
 const CHUNKS_PER_EXTRA: usize = 1024;
@@ -23,16 +23,9 @@ pub(super) const FIRST_PRUNING: usize = 4;
 const STRETCH: usize = 1024;
 
 impl StepLog {
-    /// Is it worth pruning? From now on nothing is packed, for it may have to be taken out.
-    pub fn is_long(&mut self) -> bool {
-        self.packs = false;
-        self.spill.is_none() && self.chunks.len() - self.packed_chunks() >= self.prune_at
-    }
-
-    /// Chunks that stay as they are: up to the last that was packed.
-    fn packed_chunks(&self) -> usize {
-        let last = self.chunks.iter().rposition(|chunk| matches!(chunk.content, Content::Packed(_)));
-        last.map_or(0, |last| last + 1)
+    /// Is it worth pruning?
+    pub fn is_long(&self) -> bool {
+        self.spill.is_none() && self.chunks.len() >= self.prune_at
     }
 
     /// Forgets how states before `waiting` were found, unless a state from there on descends from them. `initial` is the number of
@@ -42,7 +35,7 @@ impl StepLog {
         let extra = EXTRA_CHUNKS + self.chunks.len() / CHUNKS_PER_EXTRA;
         let missing = extra.saturating_sub(self.spare.len());
         let stretches = STRETCH * size_of::<u64>() + SLOT / STRETCH * size_of::<Entries>();
-        let beside = (entries / 8 + stretches) as u64;
+        let beside = (entries / 8 + stretches + SLOT) as u64;
         if !self.grant.take((missing * SLOT) as u64) {
             return;
         }
@@ -51,22 +44,43 @@ impl StepLog {
             return;
         }
         let kept = self.ancestors((waiting - self.gone) as usize, entries);
+        let packed = self.packed_bytes();
+        if packed > 0 && !self.has_room_for(&kept) {
+            self.grant.give_back(beside);
+            return;
+        }
         let starts = self.starts_left.unwrap_or(initial) as usize;
         self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
         self.write_anew(&kept);
-        self.grant.give_back(beside);
-        self.prune_at = (2 * (self.chunks.len() - self.packed_chunks())).max(FIRST_PRUNING);
+        self.grant.give_back(beside + packed);
+        self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
+    }
+
+    fn packed_bytes(&self) -> u64 {
+        let packed = |chunk: &Chunk| if let Content::Packed(packed) = &chunk.content { packed.len() } else { 0 };
+        self.chunks.iter().map(packed).sum::<usize>() as u64
+    }
+
+    /// Makes sure that what is kept finds room beside what is there: chunks that are packed leave no buffer.
+    fn has_room_for(&mut self, kept: &[u64]) -> bool {
+        let count: usize = kept.iter().map(|bits| bits.count_ones() as usize).sum();
+        let bytes = self.chunks.iter().map(|chunk| chunk.bytes).sum::<usize>().min(count * LONGEST);
+        let missing = (bytes.div_ceil(SLOT - LONGEST) + 1).saturating_sub(self.spare.len());
+        let granted = self.grant.take((missing * SLOT) as u64);
+        if granted {
+            self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
+        }
+        granted
     }
 
     /// One bit for each entry from which one at `waiting` or behind it descends.
     fn ancestors(&self, waiting: usize, entries: usize) -> Vec<u64> {
         let mut kept = vec![0u64; entries.div_ceil(64)];
-        let plain = &self.chunks[self.packed_chunks()..];
-        let packed = plain.first().map_or(entries, |chunk| chunk.first_number as usize);
-        (0..packed).chain(waiting..entries).for_each(|number| keep(&mut kept, number));
+        (waiting..entries).for_each(|number| keep(&mut kept, number));
         let mut parents = Vec::with_capacity(STRETCH);
-        for chunk in plain.iter().rev() {
-            let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk));
+        for chunk in self.chunks.iter().rev() {
+            let loaded = chunk.loaded();
+            let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk, &loaded));
             while !rest.is_done() {
                 stretches.push(rest.clone());
                 rest.by_ref().take(STRETCH).for_each(drop);
@@ -87,14 +101,13 @@ impl StepLog {
 
     /// Writes the entries that are kept, with numbers that count those.
     fn write_anew(&mut self, kept: &[u64]) {
-        let (old, len) = (self.chunks.split_off(self.packed_chunks()), self.len);
-        let Some(first) = old.first() else { return };
-        (self.len, self.last_parent) = (self.gone + first.first_number, first.parent_before);
-        let mut number = first.first_number as usize;
+        let (old, len) = (std::mem::take(&mut self.chunks), self.len);
+        (self.len, self.last_parent) = (self.gone, 0);
+        let mut number = 0;
         // The entries up to `passed` that are kept: the new number of the one that is there.
         let (mut passed, mut rank) = (0, 0u64);
         for chunk in old {
-            for (parent, position) in Entries::of(&chunk) {
+            for (parent, position) in Entries::of(&chunk, &chunk.loaded()) {
                 if is_kept(kept, number) {
                     rank += count_kept(kept, passed, parent as usize);
                     passed = parent as usize;
@@ -133,10 +146,20 @@ struct Entries<'a> {
     parent: u64,
 }
 
-impl Entries<'_> {
-    fn of(chunk: &Chunk) -> Entries<'_> {
-        let Content::Ram(buffer) = &chunk.content else { unreachable!("nothing is pruned on disk") };
-        Entries { left: &buffer[..chunk.bytes], parent: chunk.parent_before }
+impl Chunk {
+    /// Its entries, unpacked.
+    fn loaded(&self) -> Cow<'_, [u8]> {
+        match &self.content {
+            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes]),
+            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes)),
+            Content::Disk(_) => unreachable!("nothing is pruned on disk"),
+        }
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn of(chunk: &Chunk, loaded: &'a [u8]) -> Entries<'a> {
+        Entries { left: loaded, parent: chunk.parent_before }
     }
 
     fn is_done(&self) -> bool {
