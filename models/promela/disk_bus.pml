@@ -1,11 +1,12 @@
 // Disks and a controller on one bus, with arbitration as in SCSI-2: whoever has something to send puts its line up while the bus is not in use, and the
 // highest number wins. The controller, which has the highest, sends commands to disks that have room for them; a disk works on its commands
 // and answers each. Losers take their lines down and try again when the bus is free. DISKS (1 to 6) and ROOM, the commands that a disk may
-// have, can be given with -D.
+// have, can be given with -D: more disks make levels wider, more room makes more of them.
 //
 // expect: states=2349 transitions=7668 levels=28 deadlocks=0
 // expect: options="-D DISKS=2" states=225 transitions=539 levels=19 deadlocks=0
 // expect: options="-D DISKS=4" states=23409 transitions=96741 levels=37 deadlocks=0
+// expect: options="-D DISKS=2 -D ROOM=8" states=23409 transitions=83450 levels=67 deadlocks=0
 // expect: verdict=holds
 
 #ifndef DISKS

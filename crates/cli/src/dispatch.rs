@@ -12,7 +12,7 @@ use plimsoll_search::{
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
-use plimsoll_store::{Budget, Chain, Codec, Density, Full, Grant, Queue, Spill, Stack, StepLog};
+use plimsoll_store::{Budget, Chain, Climb, Codec, Density, Full, Grant, Queue, Spill, Stack, StepLog};
 use std::io;
 
 /// What a search leaves behind.
@@ -21,6 +21,8 @@ pub struct Searched {
     pub outcome: Outcome,
     /// What was done on disk, if memory was full.
     pub layers: Option<LayersReport>,
+    /// How it went on when memory was full.
+    pub climbs: Vec<Climb>,
     /// Memory by structure, as it was when the search ended.
     pub ledger: Vec<Entry>,
     /// Disk by structure.
@@ -55,7 +57,13 @@ pub fn search<M: Model + ?Sized>(
     let disk = Budget::new(plan.disk_bytes);
     if let Some(hunt) = plan.strategy_parts.hunt {
         let outcome = hunt::search(model, hunt, plan, budget, control);
-        return Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() };
+        return Searched {
+            outcome,
+            layers: None,
+            climbs: Vec::new(),
+            ledger: budget.ledger(),
+            disk_ledger: disk.ledger(),
+        };
     }
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint, None),
@@ -78,7 +86,7 @@ pub fn observed<M: Model + ?Sized>(
 
 fn unsearched(why: Why, budget: &Budget, disk: &Budget) -> Searched {
     let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
-    Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() }
+    Searched { outcome, layers: None, climbs: Vec::new(), ledger: budget.ledger(), disk_ledger: disk.ledger() }
 }
 
 fn breadth_first<M: Model + ?Sized>(
@@ -111,7 +119,8 @@ fn breadth_first<M: Model + ?Sized>(
     }
     let outcome = bfs_with(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
-    Ok(Searched { outcome, layers, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    let climbs = store.tiers.climbs().to_vec();
+    Ok(Searched { outcome, layers, climbs, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
 fn depth_first<M: Model + ?Sized>(
@@ -138,7 +147,7 @@ fn depth_first<M: Model + ?Sized>(
         }
         None => dfs(model, &mut store, &mut stack, control),
     };
-    Ok(Searched { outcome, layers: None, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    Ok(Searched { outcome, layers: None, climbs: Vec::new(), ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
 /// Room on disk for a structure, if any is allowed.
@@ -176,7 +185,8 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
     let coder = coder(plan.codec, plan.code.as_ref(), &model.used_bits(), grant);
     let store = coder.and_then(|coder| {
         if !row.is_cache() {
-            return Chain::of(coder, 0, grant);
+            let store = Chain::of(coder, 0, grant);
+            return if plan.climbs { store.map(|store| store.climbing(row)) } else { store };
         }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)

@@ -81,6 +81,12 @@ Examples:
   plimsoll info model.dve
   plimsoll info model.dve --ir > model.ir; plimsoll check model.ir";
 
+pub const PLAN_EXAMPLES: &str = "\
+Examples:
+  plimsoll plan model.dve
+  plimsoll plan model.pml --memory 2G --disk 50G        which of them would be enough?
+  plimsoll plan model.m --sample-time 30s --json        a longer sample tells more";
+
 pub const COMPARE_EXAMPLES: &str = "\
 Examples:
   plimsoll compare corpus                               corpus/counts.csv, models in corpus/models or corpus

@@ -39,16 +39,21 @@ impl Executor {
             ExecutorName::Interp => Executor::interpreted(content, patience),
             ExecutorName::Jit => Executor::native(content, machine::memory_budget(memory).bytes, patience, notes),
         };
-        let precision = match symmetry_name {
-            SymmetryName::Off => return executor,
+        executor.within_symmetry(symmetry_name, symmetry, notes)
+    }
+
+    /// The same executor, behind a reduction by symmetry if that was asked for.
+    pub fn within_symmetry(self, name: SymmetryName, symmetry: Option<&Symmetry>, notes: &mut Vec<String>) -> Executor {
+        let precision = match name {
+            SymmetryName::Off => return self,
             SymmetryName::Heuristic => Precision::Heuristic,
             SymmetryName::Exact => Precision::Exact,
         };
         match symmetry {
-            Some(symmetry) => executor.by_symmetry(symmetry, precision, notes),
+            Some(symmetry) => self.by_symmetry(symmetry, precision, notes),
             None => {
                 notes.push("the language of the model declares no symmetry".into());
-                executor
+                self
             }
         }
     }

@@ -125,6 +125,9 @@ impl Health {
         let path = stats.depth as u64 + 1;
         let depth_first = stats.levels == 0;
         let rule = self.strategy.row.alone();
+        if self.strategy.row.climbs() {
+            return "more --memory would save visits, and --disk all of them".into();
+        }
         let mut advice = if self.strategy.row.has_levels() {
             "more levels, or shorter periods, would save visits".into()
         } else if depth_first && path * 2 > stats.capacity {

@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use plimsoll_ir::{Property, System};
 use plimsoll_model::{Guide, Model};
 use plimsoll_search::{
-    Control, Gait, GuidedRoom, Lead, Ordering, Outcome, Stats, Verdict, WalkRoom, Why, guided, walk,
+    Control, Gait, GuidedRoom, Lead, Ordering, Outcome, Stats, Verdict, WalkRoom, Why, guided, sma, walk,
 };
 use plimsoll_store::{Budget, Chain, Full};
 
@@ -14,6 +14,8 @@ pub const DEFAULT_VISITS: u64 = 10_000_000;
 
 /// Part and whole: what fingerprints may take of the memory that paths need too.
 const TABLE_SHARE: (u64, u64) = (3, 4);
+/// Where a tree may take all the rest, a path has this part of the memory.
+const PATH_PART: u64 = 16;
 /// A worker's table is this part of the whole memory, so that what it finds does not depend on how many there are.
 const TABLE_PART: u64 = 16;
 /// A round meets no more states than fit into this.
@@ -30,12 +32,13 @@ pub enum Hunt {
     Best,
     AStar,
     Ida,
+    Sma,
     /// So many states of each level.
     Beam(u64),
 }
 
 /// All of them, by name.
-const NAMES: [(&str, Hunt); 8] = [
+const NAMES: [(&str, Hunt); 9] = [
     ("walk", Hunt::Walk),
     ("walk+local", Hunt::Local),
     ("swarm", Hunt::Swarm),
@@ -44,6 +47,7 @@ const NAMES: [(&str, Hunt); 8] = [
     ("best", Hunt::Best),
     ("astar", Hunt::AStar),
     ("ida", Hunt::Ida),
+    ("sma", Hunt::Sma),
 ];
 /// States of a level of a beam, if nobody says how many.
 const BEAM_STATES: u64 = 1_000;
@@ -69,13 +73,13 @@ impl Hunt {
     pub fn ends(self) -> bool {
         match self {
             Hunt::Path | Hunt::Deepen | Hunt::Best | Hunt::AStar | Hunt::Ida | Hunt::Beam(_) => true,
-            Hunt::Walk | Hunt::Local | Hunt::Swarm => false,
+            Hunt::Walk | Hunt::Local | Hunt::Swarm | Hunt::Sma => false,
         }
     }
 
     /// If it ends, was every reachable state visited?
     pub fn is_complete(self) -> bool {
-        self.ends() && !matches!(self, Hunt::Beam(_))
+        matches!(self, Hunt::Path | Hunt::Deepen | Hunt::Best | Hunt::AStar | Hunt::Ida | Hunt::Sma)
     }
 
     /// Is the memory for states bounded whatever the model? A path may be as long as there are states.
@@ -85,12 +89,12 @@ impl Hunt {
 
     /// Does it make use of the memory it is given? A mere walk needs none.
     pub fn is_aware(self) -> bool {
-        matches!(self, Hunt::Local | Hunt::Swarm)
+        matches!(self, Hunt::Local | Hunt::Swarm | Hunt::Sma)
     }
 
     /// Can several workers take part?
     pub fn is_shared(self) -> bool {
-        !self.ends()
+        matches!(self, Hunt::Walk | Hunt::Local | Hunt::Swarm)
     }
 
     /// Is what it finds first found by a shortest way, whatever guides it?
@@ -102,7 +106,7 @@ impl Hunt {
     pub fn asks_the_way(self) -> Option<bool> {
         match self {
             Hunt::Best | Hunt::Beam(_) => Some(false),
-            Hunt::AStar | Hunt::Ida => Some(true),
+            Hunt::AStar | Hunt::Ida | Hunt::Sma => Some(true),
             _ => None,
         }
     }
@@ -116,6 +120,8 @@ impl Hunt {
     pub fn store_bytes(self, pool_bytes: u64) -> u64 {
         if self.holds_states() {
             pool_bytes
+        } else if self == Hunt::Sma {
+            pool_bytes - pool_bytes / PATH_PART
         } else if self.is_aware() {
             pool_bytes / TABLE_SHARE.1 * TABLE_SHARE.0
         } else {
@@ -145,6 +151,9 @@ pub fn guide(hunt: Hunt, system: Option<&System>, cost: Option<&Property>) -> (O
         }
         None => "there is no goal to be guided to (--find, --invariant, --cost): states with few successors come first",
         Some(_) if !never_too_much => return (guide, None),
+        Some(guide) if guide.never_too_much() && hunt == Hunt::Sma => {
+            "the guess is never too large, so a trace to a goal is a shortest one if there was room for the way"
+        }
         Some(guide) if guide.never_too_much() => "the guess is never too large, so a trace to a goal is a shortest one",
         Some(_) if cost.is_some() => {
             "a trace is a shortest one if --cost is never too large and falls by at most one in a step"
@@ -175,6 +184,10 @@ pub fn search<M: Model + ?Sized>(
         };
         let lead = guess.map_or(Lead::FewSuccessors, Lead::Guess);
         return guided(model, hunt.ordering(), lead, &mut store, &room, control);
+    }
+    if hunt == Hunt::Sma {
+        let lead = guess.map_or(Lead::FewSuccessors, Lead::Guess);
+        return sma(model, lead, &budget.grant("tree", plan.store_bytes), control);
     }
     let gait = match hunt {
         Hunt::Local => Gait::Local,

@@ -56,6 +56,7 @@ mod commands;
 mod cover;
 mod csv;
 mod dispatch;
+mod estimate;
 mod examples;
 mod executor;
 mod failure;

@@ -54,6 +54,9 @@ pub enum Command {
     /// Describe a model: processes, fields and their bits, commands and what they touch
     #[command(after_help = INFO_EXAMPLES)]
     Info(InfoOptions),
+    /// Say what a check would take, from a few seconds of it: how many states, how much memory, how long
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanOptions),
     /// Check every model of a folder and compare the counts with a table
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareOptions),

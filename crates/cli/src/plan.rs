@@ -8,7 +8,7 @@
 use crate::hunt::DEFAULT_VISITS;
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
-use crate::presets::{CACHE_SIZE_FORMS, DEFAULT_REDUNDANCY_PERCENT, Strategy};
+use crate::presets::{CACHE_SIZE_FORMS, Strategy};
 use crate::size::{Size, show_bytes};
 use crate::training::{Trained, TrainingReport};
 use plimsoll_model::{Guide, Model};
@@ -161,6 +161,9 @@ pub struct Plan {
     /// Where the search may go on on disk: how long levels stay there.
     #[serde(skip)]
     pub keep: Option<Keep>,
+    /// May the store go on with less when memory is almost full?
+    #[serde(skip)]
+    pub climbs: bool,
 }
 
 /// Why there is no plan.
@@ -283,8 +286,10 @@ impl Plan {
         // A search that may go on another day may do so on disk: keys must be the same then.
         let may_leave = wishes.disk_bytes > 0 || wishes.checkpoint;
         let codec = choose_codec(wishes.store, &strategy.row, may_leave, facts)?;
-        // Who asks for numbers wants to know at once what is fresh.
-        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?.filter(|_| !wishes.numbers);
+        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
+        // What was forgotten cannot be kept for another day.
+        let climbs = strategy.row.climbs() && wishes.disk_bytes == 0 && !wishes.numbers && !wishes.checkpoint;
+        let climbs = climbs && matches!(codec, Codec::Packed | Codec::Tree);
         let order = strategy.order;
         if strategy.hunt.is_some() && !codec.is_injective() {
             let (name, store) = (strategy.name(), wishes.store);
@@ -338,6 +343,7 @@ impl Plan {
             code: wishes.trained.as_ref().map(|trained| trained.code.clone()),
             search: order,
             keep,
+            climbs,
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
@@ -401,8 +407,9 @@ impl Plan {
     /// How many states a cache holds, and in how many bytes.
     fn size_cache(&mut self, facts: &Facts) -> Result<(), PlanError> {
         let strategy = &mut self.strategy_parts;
-        if !strategy.ends() && strategy.hunt.is_none() {
-            self.redundancy_percent.get_or_insert(DEFAULT_REDUNDANCY_PERCENT);
+        // Some end, but nobody should wait for it.
+        if let Some(percent) = strategy.usual_redundancy_percent().filter(|_| !strategy.row.climbs() || self.climbs) {
+            self.redundancy_percent.get_or_insert(percent);
         }
         if !strategy.row.is_cache() {
             return Ok(());

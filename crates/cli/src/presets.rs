@@ -13,8 +13,10 @@ use plimsoll_store::{Room, Row};
 /// How strategies with sleep sets begin.
 const REDUCTIONS: [(&str, sleep::Rule); 2] = [("sleep", sleep::Rule::Checked), ("sleep-1992", sleep::Rule::Published)];
 
-/// Visits per state at which a search that need not end is given up, if nobody says otherwise.
-pub const DEFAULT_REDUNDANCY_PERCENT: u64 = 600;
+/// Visits per state at which a search is given up, if nobody says otherwise: one that need not end, or that has climbed; and a
+/// depth-first one, which ends, but can take exponential time.
+const REDUNDANCY_PERCENT: u64 = 600;
+const DEPTH_FIRST_REDUNDANCY_PERCENT: u64 = 10_000;
 
 /// A family of strategies.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +29,8 @@ pub struct Preset {
 }
 
 /// The table.
-pub const PRESETS: [Preset; 22] = [
+pub const PRESETS: [Preset; 24] = [
+    Preset { name: "auto", example: "auto", paper: "Mateescu, Wijs 2009; Lamborn, Hansen 2008" },
     Preset { name: "full", example: "full", paper: "" },
     Preset {
         name: "cache:RULES",
@@ -57,6 +60,7 @@ pub const PRESETS: [Preset; 22] = [
     Preset { name: "best", example: "best", paper: "Edelkamp, Leue, Lluch-Lafuente 2004" },
     Preset { name: "astar", example: "astar", paper: "Hart, Nilsson, Raphael 1968" },
     Preset { name: "ida", example: "ida", paper: "Korf 1985" },
+    Preset { name: "sma", example: "sma", paper: "Chakrabarti, Ghose, Acharya, de Sarkar 1989; Russell 1992" },
     Preset { name: "beam:K", example: "beam:1000", paper: "Tripakis 2008" },
 ];
 
@@ -109,7 +113,8 @@ impl Strategy {
         size: Option<Room>,
         order: Option<Order>,
     ) -> Result<Strategy, String> {
-        let given = name.unwrap_or("full").trim();
+        let usual = if order.is_none_or(|order| order == Order::Bfs) { "auto" } else { "full" };
+        let given = name.unwrap_or(usual).trim();
         if let Some(hunt) = Hunt::parse(given) {
             return Strategy::hunting(hunt, chain.is_some() || size.is_some(), order);
         }
@@ -118,10 +123,11 @@ impl Strategy {
         let text = if sleep.is_some() { rest } else { name.map(str::trim) };
         let mut row = match (text, chain) {
             (None, Some(chain)) => Row::chain(chain)?,
-            (None | Some("full"), None) if size.is_some() => {
+            (None | Some("full" | "auto"), None) if size.is_some() => {
                 return Err("--cache-size needs a cache: --cache LRU, or --strategy cover, sleep+cache:LFU, ...".into());
             }
-            (None, None) => Row::full(),
+            (None, None) if sleep.is_some() => Row::full(),
+            (None, None) => parse_row(usual, given, sleep)?,
             (Some(text), None) => parse_row(text, given, sleep)?,
             (Some(text), Some(chain)) => {
                 let what =
@@ -141,7 +147,7 @@ impl Strategy {
         strategy.order = order.unwrap_or_else(|| strategy.usual_order());
         match strategy.allows(strategy.order) {
             true => Ok(strategy),
-            false if strategy.row.has_levels() => {
+            false if strategy.row.has_levels() || strategy.row.climbs() => {
                 Err(format!("`{}` holds levels, which only a breadth-first search has: --order bfs", strategy.name()))
             }
             false => Err("sleep sets need a depth-first search: --order dfs".into()),
@@ -165,7 +171,7 @@ impl Strategy {
 
     /// Can states be visited in this order?
     pub fn allows(&self, order: Order) -> bool {
-        let levels = self.row.has_levels();
+        let levels = self.row.has_levels() || self.row.climbs();
         self.hunt.is_none() && if order == Order::Bfs { self.sleep.is_none() } else { !levels }
     }
 
@@ -177,7 +183,7 @@ impl Strategy {
     /// Depth first no state is twice on the stack; breadth first what was forgotten must not come round again. Levels that
     /// catch no long cycles end in theory, but nobody should wait for it.
     pub fn ends_in(&self, order: Order) -> bool {
-        if self.row.has_levels() {
+        if self.row.has_levels() || self.row.climbs() {
             return self.row.catches_cycles();
         }
         let lasts = |replace: Replace| match replace {
@@ -217,8 +223,18 @@ impl Strategy {
             Replace::Nobody | Replace::Level(_) => false,
             Replace::Any(_) | Replace::Leaves(_) => true,
         };
-        let on_disk = self.row.kept_levels().is_some();
+        let on_disk = self.row.kept_levels().is_some() || self.row.climbs();
         self.hunt.map_or_else(|| on_disk || self.row.tiers().iter().any(|tier| waits(tier.replace)), Hunt::is_aware)
+    }
+
+    /// Visits per state, in per cent, at which a search is given up if nobody says otherwise.
+    pub fn usual_redundancy_percent(&self) -> Option<u64> {
+        match self.hunt {
+            Some(_) => None,
+            None if !self.ends() || self.row.climbs() => Some(REDUNDANCY_PERCENT),
+            None if self.order != Order::Bfs && self.row.forgets() => Some(DEPTH_FIRST_REDUNDANCY_PERCENT),
+            None => None,
+        }
     }
 
     /// The name, complete.
@@ -248,7 +264,7 @@ const ROWS: [&str; 6] = ["cache:", "cover:", "layers", "snapshots", "frontier", 
 fn parse_row(text: &str, name: &str, sleep: Option<sleep::Rule>) -> Result<Row, String> {
     let row = text.parse::<Row>();
     match row {
-        Ok(row) if sleep.is_none() || !row.holds_ancestors() && !row.has_levels() => Ok(row),
+        Ok(row) if sleep.is_none() || !row.holds_ancestors() && !row.has_levels() && !row.climbs() => Ok(row),
         Err(error) if ROWS.iter().any(|name| text.starts_with(name)) => Err(error),
         _ => Err(unknown(name)),
     }

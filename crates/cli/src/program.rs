@@ -81,6 +81,11 @@ fn dispatch(command: Command, out: &mut Output) -> Result<u8, Failure> {
         }
         Command::Simulate(options) => commands::simulate::run(&options, out),
         Command::Replay(options) => commands::replay::run(&options, out),
+        Command::Plan(options) => {
+            interrupt::outlive_limits();
+            interrupt::listen();
+            commands::plan::run(&options, out)
+        }
         Command::Info(options) => commands::info::run(&options, out),
         Command::Compare(options) => {
             interrupt::listen();

@@ -32,6 +32,9 @@ pub struct Recorder<'a> {
     labels: Labels,
     starts: u64,
     faults: u64,
+    /// Room on disk for edges that are written again, if it is limited, and what was taken of it.
+    disk: Option<Grant>,
+    charged: u64,
     /// Numbers were lost, for there was no room for other keys.
     lost: bool,
     /// Why nothing more can be written.
@@ -72,13 +75,14 @@ pub struct Written {
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins a file beside `path`; `labels` is for the names of steps.
+    /// Begins a file beside `path`; `labels` is for the names of steps, `disk` for a file that is not the graph in the end.
     pub fn new(
         path: &Path,
         view: View<'a>,
         hidden: Hidden,
         numbers: Numbers,
         labels: Grant,
+        disk: Option<Grant>,
     ) -> Result<Recorder<'a>, Failure> {
         // It has the name of the graph with an addition, for the graph itself may be written beside it.
         let place = if is_plain_file(path) { path.to_owned() } else { std::env::temp_dir().join("plimsoll") };
@@ -94,6 +98,8 @@ impl<'a> Recorder<'a> {
             labels: Labels { numbers: Vec::new(), texts: 0, grant: labels, taken: 0 },
             starts: 0,
             faults: 0,
+            disk,
+            charged: 0,
             lost: false,
             failure: None,
             targets: Vec::new(),
@@ -111,6 +117,19 @@ impl<'a> Recorder<'a> {
         let file = self.writer.finish(0, states.max(1)).map_err(|error| unwritable(&self.path, &error))?;
         let Recorder { path, numbers, starts, faults, .. } = self;
         Ok(Recorded { path, file, numbers, states, transitions, starts, faults })
+    }
+
+    /// Edges that will be written again count as what is put aside does.
+    fn charge(&mut self) -> Result<(), Why> {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        let written = self.writer.bytes();
+        if !is_graph(&self.path, &self.numbers) && written > self.charged {
+            if !disk.take(written - self.charged) {
+                return Err(Why::Disk("there is no room for edges that have to wait for numbers".into()));
+            }
+            self.charged = written;
+        }
+        Ok(())
     }
 
     fn write(&mut self, seen: &Seen) -> io::Result<Result<(), Full>> {
@@ -148,21 +167,30 @@ impl<'a> Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     fn starts(&mut self, seen: &Seen) -> Result<(), Why> {
-        self.starts += seen.fresh.len() as u64;
+        self.starts += seen.fresh.map_or(seen.block.len(), <[u32]>::len) as u64;
         // Nobody will write this graph.
         if self.starts > 1 {
             return Err(Why::Interrupted);
         }
-        Ok(self.numbers.number(seen.block, seen.entry, seen.fresh, seen.settled)?)
+        seen.fresh.map_or(Ok(()), |fresh| Ok(self.numbers.number(seen.block, seen.entry, fresh, seen.settled)?))
+    }
+
+    fn fresh(&mut self, keys: &[u128]) -> Result<(), Why> {
+        Ok(self.numbers.number_keys(keys)?)
     }
 
     fn block(&mut self, seen: &Seen) -> Result<(), Why> {
         if self.lost {
             return Err(Why::Memory);
         }
-        self.numbers.look_up(seen.block, seen.entry, seen.fresh, seen.settled, &mut self.targets)?;
+        match seen.fresh {
+            Some(fresh) => {
+                self.numbers.look_up(seen.block, seen.entry, fresh, seen.settled, &mut self.targets)?;
+            }
+            None => self.numbers.ask_only(seen.block, seen.entry, &mut self.targets)?,
+        }
         match self.write(seen) {
-            Ok(written) => written.map_err(|Full| Why::Memory),
+            Ok(written) => written.map_err(|Full| Why::Memory).and_then(|()| self.charge()),
             Err(error) => {
                 self.failure = Some(unwritable(&self.path, &error));
                 Err(Why::Interrupted)
@@ -217,7 +245,7 @@ impl Drop for Labels {
 impl Recorded {
     /// Is the file the graph that was asked for?
     pub fn is_done(&self) -> bool {
-        self.numbers.asked() == 0 && GraphFormat::of(&self.path) == GraphFormat::Lts && is_plain_file(&self.path)
+        is_graph(&self.path, &self.numbers)
     }
 
     /// Gives the file its name.
@@ -239,12 +267,12 @@ impl Recorded {
     }
 
     /// Fills in the targets that were not known, and writes the graph. `answers` is given what is joined; `merges` says whether
-    /// states that were found again are left out. None if it was told to `stop`.
+    /// states that were found again are left out. `stop` is told how many states are written, and says whether that is enough.
     pub fn write(
         self,
         answers: impl FnOnce(Numbers) -> Result<Answers, Why>,
         merges: bool,
-        stop: impl Fn() -> bool,
+        mut stop: impl FnMut(u64) -> bool,
         out: &mut Output,
     ) -> Result<Result<Written, Why>, Failure> {
         let Recorded { path, file, numbers, states, .. } = self;
@@ -263,7 +291,7 @@ impl Recorded {
                     Err(shortage) => return Ok(Err(shortage.into())),
                 }
             }
-            if stop() {
+            if stop(from) {
                 return Ok(Err(Why::Interrupted));
             }
             if merges && repeated > 0 {
@@ -308,6 +336,11 @@ impl<'a> Pass<'a> {
         }
         Ok(Some(from))
     }
+}
+
+/// Is a file in the compact format, with what the numbers were at once, the graph that was asked for?
+fn is_graph(path: &Path, numbers: &Numbers) -> bool {
+    numbers.asked() == 0 && GraphFormat::of(path) == GraphFormat::Lts && is_plain_file(path)
 }
 
 /// Will there be a file of this name, and not a device or standard output?

@@ -266,7 +266,7 @@ fn of_loaded(loaded: Loaded, look_for: &LookFor, styled: bool) -> Result<Subject
     let cost = look_for.cost.as_ref().map(|text| {
         let source = Source { name: "--cost".into(), text: text.clone() };
         let render = |found: Vec<lang::Diagnostic>| diagnostic::render(&source, &found, styled).trim_end().to_string();
-        loaded.property(text, PropertyKind::Goal).map_err(|found| Failure::Usage(render(found)))
+        loaded.value(text).map_err(|found| Failure::Usage(render(found)))
     });
     let cost = cost.transpose()?;
     let language = loaded.language.name();

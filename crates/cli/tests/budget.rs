@@ -8,6 +8,7 @@ mod common;
 use common::{report, root};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
+use std::process::Command;
 
 /// The most memory any child so far had.
 fn peak_of_children() -> u64 {
@@ -29,9 +30,32 @@ fn no_search_takes_more_memory_than_it_was_given() {
     // What waits goes to disk, so the memory that is left goes further.
     within("sliding_window_large", 56, &["--disk", "1G"]);
     assert!(unfinished > 15, "the models are too small for this test: {unfinished}");
+    for options in [&[][..], &["--disk", "1G"], &["--disk", "1G", "--strategy", "frontier-safety-net", "--exact"]] {
+        generated_within(60, options);
+    }
     for (name, text, code, reason) in one_step() {
         within_64(&name, &text, code, reason);
     }
+}
+
+/// Writes a graph, or gives up.
+fn generated_within(megabytes: u64, options: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = folder.path().join("graph.aut");
+    let model = root().join("models/dve/sliding_window_large.dve");
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["generate".as_ref(), model.as_os_str(), "--output".as_ref(), graph.as_os_str()])
+        .args(["--json", "--memory", &format!("{megabytes}M"), "--max-states", "400000"])
+        .args(options)
+        .output()
+        .unwrap();
+    let peak = peak_of_children();
+    assert!(peak <= megabytes << 20, "{options:?}: {peak} bytes of {megabytes} MiB");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let code = output.status.code().unwrap();
+    assert!(code == 20 || code == 0 && graph.exists(), "{options:?}: {report}");
+    assert_eq!((report["exit_code"].as_i64(), report["complete"] == true), (Some(code.into()), code == 0), "{report}");
+    assert!(report["states"].as_u64().unwrap() > 100_000, "{options:?}: {report}");
 }
 
 /// Models whose text, start or single steps need much: name, text, exit code, beginning of the reason.

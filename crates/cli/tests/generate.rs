@@ -4,6 +4,7 @@
 mod common;
 
 use common::{report, root};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -108,6 +109,64 @@ fn where_memory_is_small_numbers_wait_on_disk() {
     let failed = generate(&source, &scarce, &["--memory", &least]);
     assert!(failed.status.code() == Some(20) && said(&failed).contains("memory"), "{least}: {}", said(&failed));
     assert!(!scarce.exists());
+}
+
+#[test]
+fn a_report_says_what_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = folder.path().join("graph.lts");
+    let said = |options: &[&str]| -> Value {
+        let output = generate(&model("dve/lift.dve"), &graph, &[&["--json"], options].concat());
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["exit_code"].as_i64(), output.status.code().map(i64::from));
+        report
+    };
+    let full = said(&[]);
+    assert!(full["complete"] == true && full["repeated"] == 0 && full["file"].as_str().unwrap().ends_with("graph.lts"));
+    let forgets = ["--strategy", "cache:LRU:50000", "--redundancy-limit", "20x"];
+    let repeated = said(&forgets);
+    let [states, more] = [&full, &repeated].map(|report| report["states"].as_u64().unwrap());
+    assert_eq!(states + repeated["repeated"].as_u64().unwrap(), more);
+    assert_eq!(said(&[&forgets[..], &["--exact"]].concat())["states"], full["states"]);
+    let cut = said(&["--max-states", "10"]);
+    assert!(
+        cut["complete"] == false && cut["file"].is_null() && cut["reason"].as_str().unwrap().contains("--max-states")
+    );
+}
+
+/// Edges that have to wait for numbers, or for their format, are on disk meanwhile, and count.
+#[test]
+fn edges_that_are_written_again_count_as_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let [text, compact] = ["graph.aut", "graph.lts"].map(|name| folder.path().join(name));
+    let small = ["--disk", "128K", "--memory", "200M"];
+    let failed = generate(&model("dve/lift.dve"), &text, &small);
+    assert!(failed.status.code() == Some(20) && said(&failed).contains("edges"), "{}", said(&failed));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    generated(&model("dve/lift.dve"), &compact, &small);
+}
+
+/// Another program agrees that what a strategy that forgets has written is equivalent, and that what it merges is the same.
+#[test]
+fn ltsmin_agrees() {
+    if Command::new("ltsmin-compare").arg("--version").output().is_err() {
+        println!("ltsmin-compare is not installed: nothing was compared");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [plain, repeated, smallest] =
+        ["plain.aut", "repeated.aut", "smallest.aut"].map(|name| folder.path().join(name));
+    let source = model("promela/disk_bus.pml");
+    generated(&source, &plain, &[]);
+    generated(&source, &repeated, &["--strategy", "snapshots:(c2,LLNR,1)(2,LFU,2)"]);
+    let minimised = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["lts".as_ref(), "minimise".as_ref(), plain.as_os_str(), "--output".as_ref(), smallest.as_os_str()])
+        .status();
+    assert!(minimised.unwrap().success());
+    for other in [&repeated, &smallest] {
+        let output = Command::new("ltsmin-compare").arg("--strong").args([&plain, other]).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
 }
 
 #[test]

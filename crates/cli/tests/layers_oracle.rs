@@ -16,7 +16,7 @@ use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-const MOST_STATES: u64 = 3_000;
+const MOST_STATES: u64 = 6_000;
 const KEEPS: [Keep; 5] = [Keep::All, Keep::Last(1), Keep::Last(2), Keep::Last(5), Keep::Auto];
 const WORKERS: [usize; 3] = [1, 2, 5];
 const PERCENTS: [u64; 3] = [1, 10, 50];
@@ -172,7 +172,9 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
             if keep != Keep::All {
                 continue;
             }
-            // Somewhere, then somewhere else, with other workers.
+            // Somewhere, then somewhere else, with other workers, and so many shards.
+            let bytes = bytes.max((LEAST_BYTES << crew(5).shard_bits) + truth.coder_bytes * 3);
+            let setup = Setup { layers: Some((keep, bytes)), ..setup };
             let (mut kept, mut cut_after) = (None, (number + round) * 7 % 23);
             for workers in [workers, WORKERS[(round + 1) % 3]] {
                 let (_, next) = search(model, Setup { cut_after, workers, ..setup }, kept.clone());

@@ -117,3 +117,27 @@ fn recursion_that_doubles_is_expanded_as_deep_as_it_fits() {
     let (code, report) = check(text, &[]);
     assert_eq!((code, report["states"].as_u64()), (0, Some(2)));
 }
+
+#[test]
+fn a_cost_may_be_a_number() {
+    // Two counters up and down; the way to the goal is where they get nearer to a hundred.
+    let text = "type small: 0..200; var x: small; y: small; on: boolean; startstate x := 0; y := 0; on := false; end;
+        rule x < 200 ==> x := x + 1; end; rule y < 200 ==> y := y + 1; end; rule x > 0 ==> x := x - 1; end;
+        rule y > 0 ==> y := y - 1; end; rule on := !on; end;";
+    let goal = ["--find", "x = 100 & y = 100 & on", "--no-deadlock"];
+    let states = |more: &[&str]| {
+        let (code, report) = check(text, &[&goal[..], more].concat());
+        assert_eq!(code, 12, "{more:?}: {report}");
+        report["states"].as_u64().unwrap()
+    };
+    let broad = states(&[]);
+    for strategy in ["best", "beam:10"] {
+        let cost = "(x - 100) * (x - 100) + (y - 100) * (y - 100)";
+        let led = states(&["--strategy", strategy, "--cost", cost]);
+        assert!(led * 10 < broad, "{strategy}: {led} of {broad}");
+    }
+    let by_truth = states(&["--strategy", "best", "--cost", "!(x + y > 150)"]);
+    assert!(by_truth <= broad, "a truth counts as one: {by_truth} of {broad}");
+    let (code, said) = check(text, &["--strategy", "best", "--cost", "x + on"]);
+    assert!(code == 2 && said.as_str().unwrap().contains("--cost"), "{said}");
+}

@@ -150,3 +150,36 @@ fn a_deep_search_leaves_the_cold_end_of_its_stack_on_disk() {
     assert_eq!((code, found["verdict"].as_str()), (10, Some("deadlock")), "{}", found["reason"]);
     assert!(found["reason"].as_str().unwrap().contains("30,000 steps"), "{}", found["reason"]);
 }
+
+/// The log of steps forgets what nothing waiting descends from; the way to what is found must still be there.
+#[test]
+fn a_long_search_that_forgets_finds_the_shortest_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters.pml");
+    let text = "short a, b; active proctype A() { do :: a < 700 -> a++ :: a > 350 && b > 350 -> a = a - 300 od }
+        active proctype B() { do :: b < 600 -> b++ od }
+        active proctype C() { assert(a + b < 1290) }";
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let steps = |options: &[&str]| {
+        let (code, report) = report(&[&[path, "--no-deadlock", "--merge", "off"], options].concat());
+        assert_eq!(code, 11, "{options:?}: {}", report["reason"]);
+        report["trace"]["steps"].as_array().unwrap().len()
+    };
+    let shortest = steps(&[]);
+    assert!(shortest > 1290);
+    assert_eq!(steps(&["--strategy", "frontier-safety-net"]), shortest);
+}
+
+/// Levels are held whole or not at all: if one does not fit, that one is named.
+#[test]
+fn a_level_that_does_not_fit_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.pml");
+    std::fs::write(&path, "active [7] proctype P() { byte k; do :: k < 20 -> k++ od }").unwrap();
+    let options = ["--memory", "32M", "--no-deadlock", "--strategy", "frontier-safety-net", "--workers", "1"];
+    let (code, report) = report(&[&[path.to_str().unwrap()], &options[..]].concat());
+    let reason = report["reason"].as_str().unwrap();
+    let level = format!("memory: level {} does not fit", number(&report, "levels"));
+    assert!(code == 20 && reason.starts_with(&level), "{code}: {reason}");
+}

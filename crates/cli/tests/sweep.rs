@@ -64,9 +64,10 @@ fn a_folder_is_swept_and_goes_on_where_it_was_cut() {
     assert_eq!(code(&output), 0, "{}", message(&output));
     let (models, cells) = (folder.rows("models.csv"), folder.rows("cells.csv"));
     assert!(models.iter().any(|row| row.starts_with("grid.dve,") && row.contains(",ok,441,840,41,")), "{models:?}");
-    // Two models, SC in two orders and cover in one, two sizes; and one more for each model, compressed.
+    // Two models, SC in two orders and cover in one, two sizes; and for each model one more that is compressed, and one of each
+    // order with packed keys.
     let plain = cells.iter().filter(|row| row.contains(",plain,")).count();
-    assert_eq!((models.len(), plain, cells.len()), (2, 12, 14), "{cells:?}");
+    assert_eq!((models.len(), plain, cells.len()), (2, 12, 18), "{cells:?}");
     assert!(
         cells.iter().any(|row| row.starts_with("square.dve,dfs,cache:SC,plain,100,complete,100,180,")),
         "{cells:?}"
@@ -79,7 +80,7 @@ fn a_folder_is_swept_and_goes_on_where_it_was_cut() {
     // Half a line is what a killed sweep leaves.
     let table = folder.path("out/cells.csv");
     let text = fs::read_to_string(&table).unwrap();
-    let cut = text.len() - cells[13].len() / 2 - cells[12].len();
+    let cut = text.len() - cells[17].len() / 2 - cells[16].len();
     fs::write(&table, &text[..cut]).unwrap();
     let output = folder.sweep(&SHORT);
     assert_eq!(code(&output), 0, "{}", message(&output));
@@ -131,7 +132,10 @@ fn wrong_wishes_are_refused() {
     let folder = Folder::new();
     for (more, word) in [
         (&["--strategy", "cache:LRV"][..], "LRU MRU"),
-        (&["--strategy", "full"], "holds every state"),
+        (&["--strategy", "walk"], "--resources tries it"),
+        (&["--times", "1s"], "--resources"),
+        (&["--resources", "--stores"], "--stores"),
+        (&["--resources", "--memories", "much"], "much"),
         (&["--strategy", "sleep+cache:LRU", "--orders", "bfs"], "allows"),
         (&["--sizes", "0"], "10..100"),
         (&["--sizes", "10..x"], "1 to 100"),
@@ -151,6 +155,90 @@ fn wrong_wishes_are_refused() {
     assert!(code(&output) == 2 && message(&output).contains("cannot be written"), "{}", message(&output));
     let output = run(&["sweep", "no/such/folder", "--out", &inside]);
     assert!(code(&output) == 2 && message(&output).contains("no/such/folder"), "{}", message(&output));
+}
+
+/// The cells of a row with this beginning.
+fn cells(rows: &[String], begin: &str) -> Vec<String> {
+    let row = rows.iter().find(|row| row.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {rows:?}"));
+    row.strip_prefix(begin).unwrap_or_default().split(',').map(String::from).collect()
+}
+
+#[test]
+fn strategies_without_a_cache_have_one_run_beside_the_one_that_holds_every_state() {
+    let folder = Folder::new();
+    let strategies = ["--strategy", "frontier-safety-net", "--strategy", "pebble-BT", "--strategy", "sleep"];
+    let output = folder.sweep(&[&strategies[..], &["--sizes", "20,100"]].concat());
+    assert_eq!(code(&output), 0, "{}", message(&output));
+    let rows = folder.rows("cells.csv");
+    // Both models; what holds every state is there in both orders, for sleep sets are depth first.
+    assert_eq!(rows.len(), 10, "{rows:?}");
+    assert_eq!(cells(&rows, "grid.dve,bfs,full,auto,0,")[..3], ["complete", "441", "840"]);
+    assert_eq!(cells(&rows, "grid.dve,dfs,sleep,auto,0,")[..2], ["complete", "441"]);
+    assert_eq!(cells(&rows, "square.dve,bfs,\"pebble:(c2,LLNR,5)-BT\",auto,0,")[0], "complete");
+    let summary = fs::read_to_string(folder.path("out/summary.md")).unwrap();
+    assert!(summary.contains("| bfs pebble:(c2,LLNR,5)-BT | 2 of 2 |"), "{summary}");
+    assert!(!summary.contains("**Success**"), "{summary}");
+    for plot in ["levels-memory", "levels-time", "levels-visits"] {
+        assert!(fs::read_to_string(folder.path(&format!("out/{plot}.svg"))).unwrap().contains("pebble"));
+    }
+    assert!(!folder.path("out/success.svg").exists());
+}
+
+#[test]
+fn stores_are_compared_with_every_state_held_and_in_caches() {
+    let folder = Folder::new();
+    let output = folder.sweep(&["--stores", "--sizes", "20,50,100", "--filter", "grid"]);
+    assert_eq!(code(&output), 0, "{}", message(&output));
+    let rows = folder.rows("cells.csv");
+    // Eight stores with every state, caches of two in three sizes, and the leanest once more in a tree and with packed keys.
+    assert_eq!(rows.len(), 8 + 6 + 2, "{rows:?}");
+    let codes = ["huffman:static", "\"huffman:trained(bfs,2%)\"", "\"huffman:trained(dfs,15%)\""];
+    for code in codes {
+        let cells = cells(&rows, &format!("grid.dve,bfs,full,{code},0,"));
+        let bytes: f64 = cells[cells.len() - 1].parse().unwrap();
+        assert!(cells[..2] == ["complete", "441"] && bytes > 0.0 && bytes < 12.0, "{code}: {cells:?}");
+    }
+    assert_eq!(cells(&rows, "grid.dve,bfs,cache:SC,\"huffman:trained(bfs,15%)\",100,")[..2], ["complete", "441"]);
+    let summary = fs::read_to_string(folder.path("out/summary.md")).unwrap();
+    for part in ["| huffman:trained(bfs,15%) | 1 |", "| model | states | vector | static | bfs 2 % |", "| **best** |"] {
+        assert!(summary.contains(part), "{part}: {summary}");
+    }
+    for plot in ["codes", "stores"] {
+        assert!(fs::read_to_string(folder.path(&format!("out/{plot}.svg"))).unwrap().contains("static"));
+    }
+}
+
+#[test]
+fn with_more_resources_more_states_are_explored() {
+    let folder = Folder::new();
+    folder.write("models/vast.dve", &model(1_000_000));
+    let asked = ["--resources", "--memories", "24M,48M", "--times", "300ms,1200ms", "--filter", "vast", "--jobs", "1"];
+    let asked = [&asked[..], &["--strategy", "full", "--strategy", "walk", "--orders", "bfs"]].concat();
+    let sweep = |asked: &[&str]| {
+        let (models, out) = (folder.0.path().display().to_string(), folder.path("out").display().to_string());
+        run(&[&["sweep", &models, "--out", &out], asked].concat())
+    };
+    let output = sweep(&asked);
+    assert_eq!(code(&output), 0, "{}", message(&output));
+    let rows = folder.rows("resources.csv");
+    // Two strategies, each with both memories and both times; one of them is both.
+    assert_eq!(rows.len(), 6, "{rows:?}");
+    let of = |strategy: &str, budget: &str| {
+        let row = rows.iter().find(|row| row.contains(&format!(",{strategy},{budget},")));
+        let cells: Vec<&str> = row.unwrap_or_else(|| panic!("{strategy} {budget}: {rows:?}")).split(',').collect();
+        (cells[6].to_string(), cells[8].parse::<u64>().unwrap(), cells[10].parse::<u64>().unwrap())
+    };
+    let (small, large) = (of("full", "25165824,1200"), of("full", "50331648,1200"));
+    assert!(small.1 > 1000 && small.1 <= large.1 && small.2 <= 24 << 20, "{small:?} {large:?}");
+    let (short, long) = (of("walk", "50331648,300"), of("walk", "50331648,1200"));
+    assert!(short.0 == "time" && short.1 < long.1, "{short:?} {long:?}");
+    let summary = fs::read_to_string(folder.path("out/resources.md")).unwrap();
+    assert!(summary.contains("| strategy | 24.0 MiB | 48.0 MiB | ×2 |") && summary.contains("| walk |"), "{summary}");
+    assert!(fs::read_to_string(folder.path("out/vast.dve-time.svg")).unwrap().contains("bfs full"));
+    let again = sweep(&asked);
+    assert!(code(&again) == 0 && folder.rows("resources.csv") == rows, "nothing is left to do");
+    let other = sweep(&[&asked[..], &["--", "--max-depth", "9"]].concat());
+    assert!(code(&other) == 2 && message(&other).contains("check --max-depth 9"), "{}", message(&other));
 }
 
 /// The processes that a process has started.

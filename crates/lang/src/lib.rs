@@ -132,6 +132,14 @@ impl Loaded {
         }
     }
 
+    /// Parses an expression in the language of the model whose value counts, for `--cost`; where numbers are truths it is like a property.
+    pub fn value(&self, text: &str) -> Result<Property, Vec<Diagnostic>> {
+        match &self.model {
+            LoadedModel::System { symbols: Symbols::Murphi(symbols), .. } => murphi::value(symbols, text),
+            _ => self.property(text, PropertyKind::Goal),
+        }
+    }
+
     /// Parses an expression in the language of the model as a property, for example for `--find`.
     pub fn property(&self, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
         match &self.model {

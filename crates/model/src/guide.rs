@@ -1,29 +1,31 @@
 //! How far may a state be from a goal? A guess, from the text of the goal or from an expression that somebody gave.
 //!
-//! A goal is taken apart: of `a && b` both are missing, of `a || b` the nearer one. Where a process should be at a location, it is
-//! as many steps away as its own commands need at least, whatever holds them up. Where two numbers should be equal or one the larger, the
-//! guess is about the logarithm of what lies between. Everything else is missing or not, which counts one.
+//! A goal is taken apart ([`term`]): of `a && b` both are missing, of `a || b` the nearer one, of `P.critical + Q.critical > 1` the nearest two.
 //!
-//! Best-first search adds up what is missing. For A\* the guess must never be too large, and not fall by more than one in a step: then only
-//! **the largest location distance** counts, or one if anything is missing. A command moves a process along one edge of the graph that
-//! distances are measured in, and a step is a command, unless atomic chains make one step of several; then nothing is promised, nor
-//! where a value of the goal may fail, for that counts as reached.
+//! Best-first search asks what it would take to make each of them true, if nothing once true were lost ([`relax`]), and adds that up. For A\* the
+//! guess must never be too large, and not fall by more than one in a step: then only **the largest location distance** counts ([`distance`]), or one
+//! if anything is missing. A command moves a process along one edge of the graph that distances are measured in, and a step is a command,
+//! unless atomic chains make one step of several; then nothing is promised, nor where a value of the goal may fail, for that counts as reached.
+
+mod distance;
+mod relax;
+mod term;
 
 use crate::Interp;
-use plimsoll_ir::walk::{Touch, stmt_places};
-use plimsoll_ir::{BinOp, Deadlock, Expr, Place, ProcessId, Property, PropertyKind, Root, Stmt, System, UnOp};
-use std::collections::VecDeque;
+use distance::steps_to;
+use plimsoll_ir::{BinOp, Deadlock, Expr, Property, Stmt, System};
+use relax::Relaxed;
 use std::fmt;
+use term::{Atom, Atoms, Term};
 
-/// The guess where there seems to be no way.
-const FAR: u32 = 1_000;
 /// A cost that somebody gives is cut to this.
 const MOST: i64 = 1 << 24;
 
 /// Guesses how many steps are missing.
 pub struct Guide {
-    /// Knows no commands; its properties are the values that terms look at.
+    /// Knows no commands; its properties are the values that atoms look at.
     interp: Interp,
+    atoms: Vec<Atom>,
     goals: Vec<Term>,
     kind: Kind,
     /// One step is one command, and no value can fail: what fails counts as reached.
@@ -36,137 +38,110 @@ impl fmt::Debug for Guide {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Kind {
     /// The value of an expression.
     Given,
-    /// From the text of the goals.
-    Sum,
-    Largest,
-}
-
-/// What is missing; values are given by number.
-#[derive(Debug)]
-enum Term {
-    All(Vec<Term>),
-    Any(Vec<Term>),
-    /// At least so many of these.
-    Some {
-        count: usize,
-        of: Vec<Term>,
-    },
-    /// A process should be at a location that is so many steps away from each.
-    Location {
-        value: usize,
-        steps: Vec<u32>,
-    },
-    /// The first should be so to the second.
-    Compared {
-        how: BinOp,
-        left: usize,
-        right: usize,
-    },
-    Truth {
-        value: usize,
-        wanted: bool,
-    },
+    /// What it takes to make atoms true, added up.
+    Added(Relaxed),
+    /// The largest distance; by atom, how far each location of a process is from the one it names.
+    Largest(Vec<Vec<u32>>),
 }
 
 impl Guide {
-    /// A guide to the goals of a system and to states that violate its invariants; none if it has neither. It never guesses too
-    /// much, if that is wanted and possible.
+    /// A guide to the goals of a system and to states that violate its invariants; where it has neither, to assertions that fail; none if there
+    /// is nothing of that kind. It never guesses too much, if that is wanted and possible.
     pub fn to_goals(system: &System, never_too_much: bool) -> Option<Guide> {
-        if system.properties.is_empty() {
+        let mut atoms = Atoms::default();
+        let mut goals: Vec<Term> =
+            system.properties.iter().map(|property| atoms.of_property(system, property)).collect();
+        if goals.is_empty() && !never_too_much {
+            goals = failed_assertions(system, &mut atoms);
+        }
+        if goals.is_empty() {
             return None;
         }
-        let mut values = Vec::new();
-        let mut terms = Vec::new();
-        for property in &system.properties {
-            let wanted = property.kind == PropertyKind::Goal;
-            let opaque = !property.temps.is_empty() || !property.prelude.is_empty();
-            terms.push(match opaque {
-                true => truth(property.clone(), wanted, &mut values),
-                false => term(system, &property.expr, wanted, &mut values),
-            });
-        }
-        let kind = if never_too_much { Kind::Largest } else { Kind::Sum };
-        let plain = system.exclusive.is_none() && values.iter().all(never_fails);
-        Some(Guide { interp: evaluator(system, values), goals: terms, kind, plain })
+        let plain = system.exclusive.is_none() && atoms.values.iter().all(never_fails);
+        let kind = match never_too_much {
+            true => Kind::Largest(atoms.atoms.iter().map(|atom| distances(system, atom)).collect()),
+            false => Kind::Added(Relaxed::new(system, &mut atoms)),
+        };
+        Some(Guide { interp: evaluator(system, atoms.values), atoms: atoms.atoms, goals, kind, plain })
     }
 
     /// A guide that believes in the value of an expression.
     pub fn by_cost(system: &System, cost: &Property) -> Guide {
         let interp = evaluator(system, vec![cost.clone()]);
-        Guide { interp, goals: Vec::new(), kind: Kind::Given, plain: false }
+        Guide { interp, atoms: Vec::new(), goals: Vec::new(), kind: Kind::Given, plain: false }
     }
 
     /// Does a guess never exceed the number of steps that are missing, nor fall by more than one in a step?
     pub fn never_too_much(&self) -> bool {
-        self.kind == Kind::Largest && self.plain
+        matches!(self.kind, Kind::Largest(_)) && self.plain
     }
 
     /// How many steps are missing, at a guess.
     pub fn guess(&self, state: &[u32]) -> u32 {
-        let missing = |term: &Term| match self.kind {
-            Kind::Largest => self.largest(term, state),
-            Kind::Given | Kind::Sum => self.sum(term, state),
-        };
-        match self.kind {
-            Kind::Given => self.interp.value(state, 0).unwrap_or(MOST).clamp(0, MOST) as u32,
-            Kind::Sum | Kind::Largest => self.goals.iter().map(missing).min().unwrap_or(0),
-        }
-    }
-
-    fn sum(&self, term: &Term, state: &[u32]) -> u32 {
-        match term {
-            Term::All(terms) => terms.iter().map(|term| self.sum(term, state)).fold(0, u32::saturating_add),
-            Term::Any(terms) => terms.iter().map(|term| self.sum(term, state)).min().unwrap_or(0),
-            Term::Some { count, of } => {
-                let nearest = nearest(of.iter().map(|term| self.sum(term, state)), *count);
-                nearest.iter().fold(0, |sum, &steps| sum.saturating_add(steps))
+        let values = self.interp.values(state);
+        let nearest = |missing: &dyn Fn(&Term) -> u32| self.goals.iter().map(missing).min().unwrap_or(0);
+        match &self.kind {
+            Kind::Given => values[0].unwrap_or(MOST).clamp(0, MOST) as u32,
+            Kind::Added(relaxed) => {
+                let costs = relaxed.costs(&self.atoms, &values);
+                nearest(&|goal| goal.sum(&costs).min(relax::FAR))
             }
-            Term::Location { value, steps } => self.steps(*value, steps, state),
-            Term::Compared { how, left, right } => {
-                let (Some(left), Some(right)) = (self.interp.value(state, *left), self.interp.value(state, *right))
-                else {
-                    return 1;
+            Kind::Largest(distances) => {
+                let cost = |(atom, steps): (&Atom, &Vec<u32>)| match atom {
+                    Atom::At { value, .. } => {
+                        let location = values[*value].and_then(|value| usize::try_from(value).ok());
+                        location.and_then(|location| steps.get(location)).copied().unwrap_or(distance::FAR)
+                    }
+                    atom => !atom.is_true(&values) as u32,
                 };
-                if how.apply(left, right) == Some(1) { 0 } else { 1 + left.abs_diff(right).max(1).ilog2() }
+                let costs: Vec<u32> = self.atoms.iter().zip(distances).map(cost).collect();
+                nearest(&|goal| goal.largest(&costs))
             }
-            Term::Truth { .. } => self.is_missing(term, state) as u32,
         }
     }
+}
 
-    /// At least so many steps are missing.
-    fn largest(&self, term: &Term, state: &[u32]) -> u32 {
-        match term {
-            Term::All(terms) => terms.iter().map(|term| self.largest(term, state)).max().unwrap_or(0),
-            Term::Any(terms) => terms.iter().map(|term| self.largest(term, state)).min().unwrap_or(0),
-            Term::Some { count, of } => {
-                nearest(of.iter().map(|term| self.largest(term, state)), *count).last().copied().unwrap_or(0)
+fn distances(system: &System, atom: &Atom) -> Vec<u32> {
+    match *atom {
+        Atom::At { process, location, there, .. } => steps_to(system, process, location, there),
+        _ => Vec::new(),
+    }
+}
+
+/// What is missing for an assertion to fail in the next step.
+fn failed_assertions(system: &System, atoms: &mut Atoms) -> Vec<Term> {
+    fn conditions<'a>(body: &'a [Stmt], found: &mut Vec<&'a Expr>) {
+        for stmt in body {
+            match stmt {
+                Stmt::Assert { condition, .. } => found.push(condition),
+                Stmt::If { then, otherwise, .. } => {
+                    conditions(then, found);
+                    conditions(otherwise, found);
+                }
+                Stmt::Block(body) | Stmt::Loop { body, .. } => conditions(body, found),
+                _ => {}
             }
-            Term::Location { value, steps } => self.steps(*value, steps, state),
-            Term::Compared { .. } | Term::Truth { .. } => self.is_missing(term, state) as u32,
         }
     }
-
-    fn steps(&self, value: usize, steps: &[u32], state: &[u32]) -> u32 {
-        let location = self.interp.value(state, value).and_then(|value| usize::try_from(value).ok());
-        location.and_then(|location| steps.get(location)).copied().unwrap_or(FAR)
-    }
-
-    fn is_missing(&self, term: &Term, state: &[u32]) -> bool {
-        match term {
-            Term::Compared { how, left, right } => {
-                let values = self.interp.value(state, *left).zip(self.interp.value(state, *right));
-                values.and_then(|(left, right)| how.apply(left, right)) != Some(1)
+    let mut goals = Vec::new();
+    for command in &system.commands {
+        let mut found = Vec::new();
+        conditions(&command.body, &mut found);
+        for condition in found {
+            let mut need: Vec<Term> = Vec::new();
+            for &(process, location) in &command.at {
+                need.push(atoms.at(system, process, location as usize, true));
             }
-            Term::Truth { value, wanted } => {
-                self.interp.value(state, *value).is_none_or(|value| (value != 0) != *wanted)
-            }
-            _ => false,
+            need.push(atoms.term(system, &command.guard, true));
+            need.push(atoms.term(system, condition, false));
+            goals.push(Term::All(need));
         }
     }
+    goals
 }
 
 /// Can nothing go wrong while the value is computed?
@@ -200,158 +175,12 @@ fn evaluator(system: &System, values: Vec<Property>) -> Interp {
     Interp::new(bare)
 }
 
-/// What is missing for an expression to be as wanted.
-fn term(system: &System, expr: &Expr, wanted: bool, values: &mut Vec<Property>) -> Term {
-    use BinOp::*;
-    match expr {
-        Expr::Unary(UnOp::Not, inner) => term(system, inner, !wanted, values),
-        Expr::Binary(op @ (And | Or), left, right) => {
-            let both = vec![term(system, left, wanted, values), term(system, right, wanted, values)];
-            if (*op == And) == wanted { Term::All(both) } else { Term::Any(both) }
-        }
-        Expr::Binary(op @ (Eq | Ne | Lt | Le | Gt | Ge), left, right) => {
-            let how = if wanted { *op } else { opposite(*op) };
-            if let Some((process, location)) = at_location(system, left, right)
-                && matches!(how, Eq | Ne)
-            {
-                let steps = steps_to(system, process, location, how == Eq);
-                let place = Expr::read(system.processes[process.index()].location);
-                return Term::Location { value: value(place, values), steps };
-            }
-            if let Some((count, truths)) = at_least(how, left, right) {
-                let of = truths.into_iter().map(|truth| term(system, truth, true, values)).collect();
-                return Term::Some { count, of };
-            }
-            let left = value((**left).clone(), values);
-            Term::Compared { how, left, right: value((**right).clone(), values) }
-        }
-        other => Term::Truth { value: value(other.clone(), values), wanted },
-    }
-}
-
-/// The smallest of these, in order.
-fn nearest(steps: impl Iterator<Item = u32>, count: usize) -> Vec<u32> {
-    let mut steps: Vec<u32> = steps.collect();
-    steps.sort_unstable();
-    steps.truncate(count);
-    steps
-}
-
-/// Does the comparison say that so many of several truths hold, as in `P.critical + Q.critical > 1`?
-fn at_least<'e>(how: BinOp, left: &'e Expr, right: &Expr) -> Option<(usize, Vec<&'e Expr>)> {
-    fn truths<'e>(expr: &'e Expr, found: &mut Vec<&'e Expr>) -> bool {
-        match expr {
-            Expr::Binary(BinOp::Add, left, right) => truths(left, found) && truths(right, found),
-            Expr::Binary(op, ..) if op.is_truth() => {
-                found.push(expr);
-                true
-            }
-            _ => false,
-        }
-    }
-    let (more, Expr::Const(number)) = (how == BinOp::Gt, right) else { return None };
-    let count = usize::try_from(number.checked_add(more as i64)?).ok()?;
-    let mut found = Vec::new();
-    let sums_up = (more || how == BinOp::Ge) && truths(left, &mut found) && count <= found.len();
-    sums_up.then_some((count, found))
-}
-
-fn opposite(op: BinOp) -> BinOp {
-    use BinOp::*;
-    match op {
-        Eq => Ne,
-        Ne => Eq,
-        Lt => Ge,
-        Le => Gt,
-        Gt => Le,
-        _ => Lt,
-    }
-}
-
-fn value(expr: Expr, values: &mut Vec<Property>) -> usize {
-    let (temps, prelude) = (Vec::new(), Vec::new());
-    values.push(Property { name: String::new(), line: 0, kind: PropertyKind::Goal, temps, prelude, expr });
-    values.len() - 1
-}
-
-fn truth(property: Property, wanted: bool, values: &mut Vec<Property>) -> Term {
-    values.push(property);
-    Term::Truth { value: values.len() - 1, wanted }
-}
-
-/// Is the comparison one of a process's place with a location?
-fn at_location(system: &System, left: &Expr, right: &Expr) -> Option<(ProcessId, usize)> {
-    let (place, number) = match (left, right) {
-        (Expr::Read(place), Expr::Const(number)) | (Expr::Const(number), Expr::Read(place)) => (place, *number),
-        _ => return None,
-    };
-    let Place { root: Root::Var(var), path } = place else { return None };
-    let process = system.processes.iter().position(|process| process.location == *var && path.is_empty())?;
-    Some((ProcessId(process as u32), usize::try_from(number).ok()?))
-}
-
-/// From each location of a process, the least number of its commands that lead to a location; or away from it.
-fn steps_to(system: &System, process: ProcessId, location: usize, there: bool) -> Vec<u32> {
-    let var = system.processes[process.index()].location;
-    let count = system.processes[process.index()].locations.len().max(location + 1);
-    let mut edges: Vec<(usize, usize)> = Vec::new();
-    for command in &system.commands {
-        let sources = command.at.iter().filter(|(who, _)| *who == process).map(|&(_, from)| from as usize);
-        let sources: Vec<usize> = sources.collect();
-        let anywhere = (0..count).filter(|_| sources.is_empty());
-        let targets = targets(&command.body, &Place::from(var), count);
-        let sources = sources.iter().copied().chain(anywhere);
-        edges.extend(sources.flat_map(|from| targets.iter().map(move |&to| (from, to))));
-    }
-    let mut steps = vec![FAR; count];
-    let ends = (0..count).filter(|&place| (place == location) == there);
-    let mut waiting: VecDeque<usize> = ends.collect();
-    waiting.iter().for_each(|&end| steps[end] = 0);
-    while let Some(to) = waiting.pop_front() {
-        for &(from, _) in edges.iter().filter(|edge| edge.1 == to) {
-            if from < count && steps[from] == FAR && steps[to] + 1 < FAR {
-                steps[from] = steps[to] + 1;
-                waiting.push_back(from);
-            }
-        }
-    }
-    steps
-}
-
-/// Where a body may put a process: what is assigned to its place, or anything where that is not said.
-fn targets(body: &[Stmt], location: &Place, count: usize) -> Vec<usize> {
-    let mut written = 0;
-    stmt_places(body, &mut |touch, place| {
-        written += (touch == Touch::Write && place.root == location.root) as usize;
-    });
-    let mut targets = Vec::new();
-    constants(body, location, &mut targets);
-    if targets.len() == written { targets } else { (0..count).collect() }
-}
-
-/// Constants that are assigned to a place.
-fn constants(body: &[Stmt], location: &Place, found: &mut Vec<usize>) {
-    for stmt in body {
-        match stmt {
-            Stmt::Assign { to, value: Expr::Const(number), .. } if to == location => {
-                found.extend(usize::try_from(*number));
-            }
-            Stmt::If { then, otherwise, .. } => {
-                constants(then, location, found);
-                constants(otherwise, location, found);
-            }
-            Stmt::Block(body) | Stmt::Loop { body, .. } => constants(body, location, found),
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Model, Successors};
     use plimsoll_ir::random::{Size, random_system};
-    use plimsoll_ir::text;
+    use plimsoll_ir::{PropertyKind, text};
     use std::collections::{HashMap, VecDeque};
 
     /// How far every reachable state is from the nearest goal; states from which there is no way are left out.
@@ -399,7 +228,15 @@ mod tests {
                 Expr::equal(Expr::read(process.location), (process.locations.len() as i64 - 1).into())
             };
             let expr = Expr::all(system.processes.iter().map(at_last));
-            value(expr, &mut system.properties);
+            let (temps, prelude) = (Vec::new(), Vec::new());
+            system.properties.push(Property {
+                name: String::new(),
+                line: 0,
+                kind: PropertyKind::Goal,
+                temps,
+                prelude,
+                expr,
+            });
             let interp = Interp::new(system);
             let Some(guide) = Guide::to_goals(interp.system(), true).filter(Guide::never_too_much) else { continue };
             let mut out = Successors::new(interp.width());
@@ -417,21 +254,47 @@ mod tests {
         assert!(positive > 0, "no guess says more than that something is missing");
     }
 
-    #[test]
-    fn goals_are_taken_apart() {
-        let model = "system \"s\" var x: 0..100 var pc: 0..3 of P process P at pc { a, b, c, d }
-            command \"ab\" at P.a { do { pc := 1; } } command \"bc\" at P.b { do { pc := 2; } }
-            goal \"g\" { expect (pc == 2) && (x == 40) }";
+    fn guesses(model: &str) -> (u32, u32) {
         let interp = Interp::new(text::parse(model).unwrap());
         let mut out = Successors::new(interp.width());
         interp.initial(&mut out);
-        let start = out.state(0).to_vec();
-        let near = Guide::to_goals(interp.system(), true).unwrap().guess(&start);
-        let sum = Guide::to_goals(interp.system(), false).unwrap().guess(&start);
-        assert_eq!((near, sum), (2, 2 + 1 + 5));
-        let counted = model.replace("(pc == 2) && (x == 40)", "(((pc == 2) + (x == 40)) + (pc == 1)) > 1");
-        let interp = Interp::new(text::parse(&counted).unwrap());
-        let [near, sum] = [true, false].map(|never| Guide::to_goals(interp.system(), never).unwrap().guess(&start));
-        assert_eq!((near, sum), (1, 1 + 2), "the two nearest of three");
+        let guess = |never: bool| Guide::to_goals(interp.system(), never).unwrap().guess(out.state(0));
+        (guess(true), guess(false))
+    }
+
+    const MODEL: &str = "system \"s\" var x: 0..100 var y: 0..1 var pc: 0..3 of P process P at pc { a, b, c, d }
+        command \"ab\" at P.a { do { pc := 1; } } command \"bc\" at P.b { when y == 1 do { pc := 2; } }
+        command \"ba\" at P.b { do { pc := 0; x := x + 4; } } command \"y\" { when x > 0 do { y := 1; } }
+        goal \"g\" { expect pc == 2 }";
+
+    #[test]
+    fn what_a_command_needs_is_missing_too() {
+        // From a to b; y is one when x is more, which takes a way to b once more.
+        assert_eq!(guesses(MODEL), (2, 1 + (1 + (1 + 1)) + 1));
+        let far = MODEL.replace("pc == 2", "x == 20");
+        assert_eq!(guesses(&far), (1, 1 + 1 + 4 * 2), "four more rounds of two steps");
+        let no_way = MODEL.replace("pc == 2", "x == 101");
+        assert!(guesses(&no_way).1 > 20, "not a multiple, but who knows");
+        let never = MODEL.replace("pc == 2", "pc == 3");
+        assert_eq!(guesses(&never), (distance::FAR, relax::FAR));
+    }
+
+    #[test]
+    fn goals_are_taken_apart() {
+        let counted = MODEL.replace("pc == 2", "(((pc == 1) + (y == 1)) + (pc == 2)) > 1");
+        assert_eq!(guesses(&counted), (1, 1 + 3), "the two nearest of three");
+        let any = MODEL.replace("pc == 2", "(pc == 2) || !(pc != 1)");
+        assert_eq!(guesses(&any), (1, 1));
+    }
+
+    #[test]
+    fn assertions_that_may_fail_are_goals_where_there_are_no_others() {
+        let model = MODEL.replace("do { pc := 0; x", "do { assert x != 8 \"eight\"; pc := 0; x");
+        let model = &model[..model.find("goal").unwrap()];
+        let interp = Interp::new(text::parse(model).unwrap());
+        let mut out = Successors::new(interp.width());
+        interp.initial(&mut out);
+        assert_eq!(Guide::to_goals(interp.system(), false).unwrap().guess(out.state(0)), 1 + (1 + 1 + 2));
+        assert!(Guide::to_goals(interp.system(), true).is_none());
     }
 }

@@ -137,10 +137,10 @@ impl Interp {
         self.patience
     }
 
-    /// The value that the expression of a property has in a state, if it has one.
-    pub fn value(&self, state: &[u32], property: usize) -> Option<i64> {
+    /// The values that the expressions of all properties have in a state, where they have one.
+    pub fn values(&self, state: &[u32]) -> Vec<Option<i64>> {
         let mut machine = Machine::new(state, &self.procedures, self.patience);
-        self.properties.get(property)?.value(&mut machine)
+        self.properties.iter().map(|property| property.value(&mut machine)).collect()
     }
 
     pub fn system(&self) -> &System {

@@ -623,3 +623,47 @@ fn a_fault_that_depends_on_the_first_choice_is_one_of_all_instances() {
     let wanted = entries(&[("1 0 2 1", 0), ("1 0 2 2", 1), ("", 2 | FAULT), ("", 3 | FAULT)]);
     assert_eq!(of_text(text), wanted);
 }
+
+/// What one command with temporaries `t` and `u` of 0..5 does to an array `a` of six, all zero.
+fn counted(code: &str) -> Vec<(String, u32)> {
+    let text = format!(
+        "system \"s\" var a: [6] 0..7 var x: 0..7
+        command \"c\" {{ temp t: 0..5 temp u: 0..5 temp b: 0..1 do {{ {code} }} }}"
+    );
+    Bench::new(plimsoll_ir::text::parse(&text).unwrap()).first()
+}
+
+#[test]
+fn loops_that_count_do_what_other_loops_do() {
+    let visit = "a[t] := a[t] + t;";
+    let up = |last: i64| format!("if t == {last} {{ break 0; }} t := t + 1;");
+    let counted = |code: String| counted(&code);
+    assert_eq!(counted(format!("t := 1; loop 9 {{ {visit} {} }} x := t;", up(5))), entries(&[("0 1 2 3 4 5 5", 0)]));
+    assert_eq!(counted(format!("t := 2; loop 2 {{ {visit} {} }}", up(3))), entries(&[("0 0 2 3 0 0 0", 0)]));
+    assert_eq!(counted(format!("t := 2; loop 1 {{ {visit} {} }}", up(3))), entries(&[("", FAULT)]), "too many rounds");
+    assert_eq!(counted(format!("t := 4; loop 9 {{ {visit} {} }}", up(3))), entries(&[("", FAULT)]), "t gets too large");
+    // Others write to the counter.
+    let skip = "if t == 2 { t := 3; }";
+    assert_eq!(counted(format!("t := 1; loop 9 {{ {skip} {visit} {} }}", up(5))), entries(&[("0 1 0 3 4 5 0", 0)]));
+    // The counter is set only if a condition holds, or something comes between.
+    let maybe = "if x == 1 { t := 1; }";
+    assert_eq!(counted(format!("{maybe} loop 9 {{ {visit} {} }}", up(2))), entries(&[("0 1 2 0 0 0 0", 0)]));
+    let reset = "t := 1; b := x == 0; if b { t := 4; }";
+    assert_eq!(counted(format!("{reset} loop 9 {{ {visit} {} }}", up(5))), entries(&[("0 0 0 0 4 5 0", 0)]));
+    // One inside the other, left by both ways.
+    let inner = "u := 0; loop 6 { if u == t { break 1; } a[u] := t; if u == 2 { break 0; } u := u + 1; }";
+    assert_eq!(counted(format!("t := 3; loop 9 {{ {inner} {} }}", up(4))), entries(&[("4 4 4 0 0 0 0", 0)]));
+    assert_eq!(counted(format!("t := 1; loop 9 {{ {inner} {} }}", up(4))), entries(&[("1 0 0 0 0 0 0", 0)]));
+}
+
+#[test]
+fn a_truth_that_is_asked_for_at_once_is_kept() {
+    let both = |code: &str| counted(code);
+    assert_eq!(both("b := (x == 0) && (a[1] == 0); if b { a[0] := 1; } x := b;"), entries(&[("1 0 0 0 0 0 1", 0)]));
+    assert_eq!(both("b := x > 0; if !b { a[0] := 1; } else { a[0] := 2; } x := b;"), entries(&[("1 0 0 0 0 0 0", 0)]));
+    assert_eq!(both("b := 1; b := !b; if b { a[0] := 1; } x := b;"), entries(&[("0 0 0 0 0 0 0", 0)]));
+    assert_eq!(
+        both("b := a[x + t] != x; if b { fault \"f\"; } b := a[x + 7] == 0; if b { x := 2; }"),
+        entries(&[("", FAULT)])
+    );
+}

@@ -28,7 +28,7 @@ pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Outlook, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
 pub use saved::{Company, Keeper, Saved};
 use saved::{Mark, Place};
 use seal::Settled;
@@ -77,6 +77,10 @@ pub fn bfs_with<M: Model + ?Sized>(
     keeping: Company,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
+    // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
+    if keeping.observer.is_some() && tiers.forgets() {
+        tiers.forget_sample();
+    }
     let search = Search {
         model,
         conventions: model.conventions(),
@@ -181,10 +185,11 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             search: self,
             worker,
             settled,
-            unmerged: self.defers.load(Ordering::Relaxed),
+            unmerged: self.is_deferring(),
             followers: 0,
             unseen: 0,
             divides: true,
+            outlook: Outlook::default(),
             keeper,
             mark: None,
         };
@@ -192,7 +197,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match from {
             Some(saved) => ledger.take_over(saved.into_books()),
             None => {
-                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level()) {
+                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level(ledger)) {
                     return End::Out(why);
                 }
             }
@@ -203,6 +208,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             if place.level_left == 0 {
                 return End::Done;
             }
+            leader.outlook.widths = [leader.outlook.widths[1], place.level_left as u64];
             leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
                 leader.keep(0, ledger);
@@ -223,7 +229,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                     return End::Found;
                 }
             }
-            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level()) {
+            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level(ledger)) {
                 return End::Out(why);
             }
         }
@@ -288,7 +294,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
         block.recognise(&self.coder, self.needs, &mut worker.keys);
-        if !self.defers.load(Ordering::Relaxed) {
+        if !self.is_deferring() {
             return block.number(self.model, &read(&self.queue), None);
         }
         if let Some(layers) = read(&self.tiers).layers()
@@ -306,6 +312,11 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             Done::Cut | Done::GaveUp(GaveUp::Stopped) => Why::Interrupted,
             Done::Full | Done::Encoded | Done::GaveUp(GaveUp::Memory) => Why::Memory,
         }
+    }
+
+    /// Is what is fresh a candidate?
+    fn is_deferring(&self) -> bool {
+        self.defers.load(Ordering::Relaxed)
     }
 
     /// Did everything find room?
@@ -326,6 +337,8 @@ struct Leader<'s, 'a, 'k, M: ?Sized> {
     unseen: usize,
     /// The store may still be divided into shards.
     divides: bool,
+    /// How far the search is, for a store that may climb.
+    outlook: Outlook,
     /// Who keeps checkpoints, and how things stood before what is under way.
     keeper: Option<&'k mut dyn Keeper>,
     mark: Option<Mark>,
@@ -350,7 +363,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             self.enter_alone(&mut block, Some(&starts.positions))?;
             ledger.enter_starts(&block, &starts.wrong)?;
             search.room()?;
-            ledger.show(&block, true, || !read(&search.tiers).samples())?;
+            ledger.show(&block, true, search.is_deferring(), || !read(&search.tiers).samples())?;
             (part, next) = (part + 1, starts.next);
         }
         drop(block);
@@ -378,6 +391,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         scope: &'s Scope<'s, '_>,
     ) -> Result<usize, Why> {
         let search = self.search;
+        self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
         self.keep_if_due(ledger);
         let next = self.next_wave(place, ledger);
@@ -462,7 +476,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         self.enter_alone(&mut block, None)?;
         ledger.enter(&block)?;
         search.room()?;
-        ledger.show(&block, false, || !read(&search.tiers).samples())
+        ledger.show(&block, false, search.is_deferring(), || !read(&search.tiers).samples())
     }
 
     /// Takes a block that was expanded through the other phases.
@@ -504,7 +518,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         self.perform_all(EXPAND, part.blocks)?;
         for block in &search.blocks[..part.blocks] {
             let mut block = write(block);
-            if block.done == Done::Full && read(&search.tiers).layers().is_some() {
+            if block.done == Done::Full && read(&search.tiers).can_make_room() {
                 self.encode_again(&mut block, part.level + 1)?;
             }
         }
@@ -540,7 +554,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             ledger.enter(&block)?;
             write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
             if number < full {
-                ledger.show(&block, false, || true)?;
+                ledger.show(&block, false, search.is_deferring(), || true)?;
             }
         }
         search.room()?;

@@ -192,11 +192,15 @@ impl Control<'_> {
         }
         if look {
             stats.look_at(store);
-            self.watch.counts(stats);
-            if self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Some(Why::Time);
-            }
+            return self.must_stop(stats);
         }
         None
+    }
+
+    /// Tells those outside how far it is; was it told to end, or is it time?
+    pub(crate) fn must_stop(&mut self, stats: &Stats) -> Option<Why> {
+        self.watch.counts(stats);
+        let late = || self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Why::Time);
+        self.stopped().or_else(late)
     }
 }

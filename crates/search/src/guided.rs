@@ -1,7 +1,8 @@
 //! Guided search: states wait with a cost, and the cheapest is taken first. One loop for three orderings.
 //!
 //! - **Best first**: the cost is a guess of how far what is looked for is away. A state is entered into the store, and checked, when it is
-//!   found. Complete when nothing waits any more.
+//!   found. Only the nearest successors of a state are taken up; the state itself waits for its turn as if it were the next nearest (partial
+//!   expansion, Yoshizumi, Miura and Ishida 2000), so that on a good way only the way is held. Complete when nothing waits any more.
 //! - **A\*** (Hart, Nilsson and Raphael 1968): the cost is the guess and the steps taken so far. A state is entered when it is taken, so it
 //!   may wait several times, and the first time that it is taken it was reached by a shortest way, **provided that the guess is consistent**:
 //!   it falls by at most one with each step. Then traces are shortest.
@@ -19,7 +20,8 @@ use plimsoll_store::{Answer, Buffers, Chain, Full, Grant, Note};
 
 /// States taken between two looks at the clock.
 const STATES_PER_LOOK: u64 = 1024;
-/// Words of an item before its state: the number of its parent, its position among the successors, its depth.
+/// Words of an item before its state. Best first and in a beam it has been entered: its number, the guess from which on its successors are still to be
+/// taken up, its depth. Else the number of its parent, its position among the successors, its depth.
 const HEAD: usize = 3;
 /// The parent of an initial state.
 const NOBODY: u32 = u32::MAX;
@@ -39,6 +41,20 @@ pub enum Lead<'a> {
     Guess(Guess<'a>),
     /// Where nothing is known about what is looked for: states with few successors first, for deadlocks have none.
     FewSuccessors,
+}
+
+impl Lead<'_> {
+    /// What a state seems to be away; `ahead` is for its successors.
+    pub(crate) fn guess<M: Model + ?Sized>(&self, model: &M, state: &[u32], ahead: &mut Successors) -> u32 {
+        match self {
+            Lead::Guess(guess) => guess(state),
+            Lead::FewSuccessors => {
+                ahead.clear();
+                model.successors(state, ahead);
+                ahead.len() as u32
+            }
+        }
+    }
 }
 
 /// Memory for a guided search, beside its store.
@@ -75,6 +91,8 @@ pub fn guided<M: Model + ?Sized>(
         buffers: Buffers::default(),
         fresh: Vec::new(),
         item: vec![0; HEAD + width],
+        scratch: Vec::new(),
+        guesses: Vec::new(),
         violation: None,
         cut: None,
     };
@@ -102,8 +120,11 @@ struct Guided<'a, 'c, M: ?Sized> {
     ahead: Successors,
     buffers: Buffers,
     fresh: Vec<u32>,
-    /// The state at hand, behind its head.
+    /// The state at hand, behind its head, and one that is put aside.
     item: Vec<u32>,
+    scratch: Vec<u32>,
+    /// Those of the successors at hand.
+    guesses: Vec<u32>,
     violation: Option<Violation>,
     /// States may have been missed.
     cut: Option<Why>,
@@ -119,7 +140,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             self.offer_all(NOBODY, first, 0)?;
             (part, first) = (part + 1, first + self.out.len() as u32);
         }
-        loop {
+        while !self.is_over() {
             if let Ordering::Beam(most) = self.ordering {
                 self.take_level(most)?;
             }
@@ -128,11 +149,12 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             }
             while let Some(_cost) = self.now.pop(&mut self.item) {
                 self.take()?;
-                if self.violation.is_some() && !self.control.ask.keep_going {
+                if self.is_over() {
                     return Ok(());
                 }
             }
         }
+        Ok(())
     }
 
     /// The best of the next level become this one.
@@ -166,11 +188,10 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
     }
 
     fn expand(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<(), Why> {
-        // What was entered when it was found has its number instead of its parent's.
-        let number = match self.enters_late() {
-            false => parent,
+        let (number, since) = match self.enters_late() {
+            false => (parent, position),
             true => match self.enter(state, parent, position, depth)? {
-                Some(number) => number,
+                Some(number) => (number, 0),
                 None => return Ok(()),
             },
         };
@@ -181,69 +202,105 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
         self.out.clear();
         self.model.successors(state, &mut self.out);
         self.check_patience()?;
-        self.tally.stats.transitions += self.out.len() as u64;
-        if is_deadlock(self.model, state, &self.out, 0..self.out.len()) {
-            let what = self.tally.deadlocks(1);
-            self.find(what, number, None);
+        if since == 0 {
+            self.tally.stats.transitions += self.out.len() as u64;
+            if is_deadlock(self.model, state, &self.out, 0..self.out.len()) {
+                let what = self.tally.deadlocks(1);
+                self.find(what, number, None);
+            }
+            for index in (0..self.out.len()).filter(|&index| self.out.step(index).is_fault()) {
+                self.control.watch.fault(state, self.out.step(index));
+            }
         }
-        for index in (0..self.out.len()).filter(|&index| self.out.step(index).is_fault()) {
-            self.control.watch.fault(state, self.out.step(index));
+        match self.ordering {
+            Ordering::Best => self.offer_nearest(state, number, since, depth),
+            Ordering::AStar | Ordering::Beam(_) => self.offer_all(number, 0, depth + 1),
         }
-        self.offer_all(number, 0, depth + 1)
+    }
+
+    /// Puts aside the nearest successors of a state from a guess on, and the state itself for the others.
+    fn offer_nearest(&mut self, state: &[u32], number: u32, since: u32, depth: u32) -> Result<(), Why> {
+        if since == 0 {
+            self.note_wrong(number, 0, depth + 1);
+        }
+        self.guesses.clear();
+        for index in 0..self.out.len() {
+            let successor = self.out.state(index);
+            let guess = match self.out.step(index).is_fault() {
+                true => u32::MAX,
+                // Zero says that none was taken up yet.
+                false => self.lead.guess(self.model, successor, &mut self.ahead).saturating_add(1).min(u32::MAX - 1),
+            };
+            self.guesses.push(guess);
+        }
+        let from = |least: u32| move |guess: &u32| *guess >= least && *guess < u32::MAX;
+        let Some(least) = self.guesses.iter().copied().filter(from(since)).min() else { return Ok(()) };
+        for index in 0..self.out.len() {
+            if self.guesses[index] == least && !self.is_over() {
+                let successor = self.out.state(index).to_vec();
+                if let Some(number) = self.enter(&successor, number, index as u32, depth + 1)? {
+                    self.put_aside(least, self.logged, [number, 0, depth + 1], &successor)?;
+                }
+            }
+        }
+        match self.guesses.iter().copied().filter(from(least + 1)).min() {
+            Some(next) => self.put_aside(next, number, [number, next, depth], state),
+            None => Ok(()),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.violation.is_some() && !self.control.ask.keep_going
     }
 
     fn enters_late(&self) -> bool {
         self.ordering == Ordering::AStar
     }
 
-    /// Puts aside all successors of a state, or initial states from number `first` on; those that went wrong are noted.
-    fn offer_all(&mut self, parent: u32, first: u32, depth: u32) -> Result<(), Why> {
+    /// Notes which successors of a state, or initial states from number `first` on, went wrong.
+    fn note_wrong(&mut self, parent: u32, first: u32, depth: u32) {
         for index in 0..self.out.len() {
-            let (step, position) = (self.out.step(index), first + index as u32);
+            let step = self.out.step(index);
             if !step.is_plain() {
                 let what = self.tally.wrong(step, depth, parent == NOBODY);
-                self.find(what, parent, Some(position));
+                self.find(what, parent, Some(first + index as u32));
             }
-            if step.is_fault() {
-                continue;
-            }
-            let state = self.out.state(index).to_vec();
-            self.offer(&state, parent, position, depth)?;
-            if self.violation.is_some() && !self.control.ask.keep_going {
-                return Ok(());
+        }
+    }
+
+    /// Puts aside all successors of a state, or initial states from number `first` on; those that went wrong are noted.
+    fn offer_all(&mut self, parent: u32, first: u32, depth: u32) -> Result<(), Why> {
+        self.note_wrong(parent, first, depth);
+        for index in 0..self.out.len() {
+            if !self.out.step(index).is_fault() && !self.is_over() {
+                let state = self.out.state(index).to_vec();
+                self.offer(&state, parent, first + index as u32, depth)?;
             }
         }
         Ok(())
     }
 
     fn offer(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<(), Why> {
-        let parent = match self.enters_late() {
-            true => parent,
+        let head = match self.enters_late() {
+            true => [parent, position, depth],
             false => match self.enter(state, parent, position, depth)? {
-                Some(number) => number,
+                Some(number) => [number, 0, depth],
                 None => return Ok(()),
             },
         };
-        let guess = match self.lead {
-            Lead::Guess(guess) => guess(state),
-            Lead::FewSuccessors => {
-                self.ahead.clear();
-                self.model.successors(state, &mut self.ahead);
-                self.ahead.len() as u32
-            }
-        };
-        let cost = match self.ordering {
-            Ordering::Best | Ordering::Beam(_) => u64::from(guess) << 32,
-            Ordering::AStar => u64::from(guess.saturating_add(depth)) << 32,
-        };
-        // Among equals, what is further away.
-        let cost = cost | u64::from(u32::MAX - depth);
-        let head = [parent, position, depth];
-        let mut item = Vec::with_capacity(HEAD + state.len());
-        item.extend_from_slice(&head);
-        item.extend_from_slice(state);
+        let guess = self.lead.guess(self.model, state, &mut self.ahead);
+        let cost = if self.enters_late() { guess.saturating_add(depth) } else { guess };
+        self.put_aside(cost, depth, head, state)
+    }
+
+    /// Among equals the last comes first: what was found last, so that a way is followed to its end, or what is further away.
+    fn put_aside(&mut self, cost: u32, last: u32, head: [u32; HEAD], state: &[u32]) -> Result<(), Why> {
+        let cost = u64::from(cost) << 32 | u64::from(u32::MAX - last);
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&head);
+        self.scratch.extend_from_slice(state);
         let pile = if matches!(self.ordering, Ordering::Beam(_)) { &mut self.next } else { &mut self.now };
-        pile.push(cost, &item).map_err(|Full| Why::Memory)?;
+        pile.push(cost, &self.scratch).map_err(|Full| Why::Memory)?;
         let stats = &mut self.tally.stats;
         stats.frontier = (self.now.len() + self.next.len()) as u64;
         stats.widest_frontier = stats.widest_frontier.max(stats.frontier);

@@ -6,7 +6,7 @@ use plimsoll_ir::{Expr, Process, Property, PropertyKind, System};
 use plimsoll_model::{Guide, Interp, Model};
 use plimsoll_search::{
     Ask, Control, Crew, Gait, GuidedRoom, Lead, Limits, Ordering, Outcome, PathRoom, Verdict, WalkRoom, Why, bfs,
-    guided, verify, walk,
+    guided, sma, verify, walk,
 };
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, StepLog};
 use std::sync::atomic::AtomicBool;
@@ -135,5 +135,81 @@ fn too_little_memory_is_an_answer() {
         let outcome = led(&interp, ordering, Lead::FewSuccessors, PROPERTIES, 4 << 20);
         assert_eq!(outcome.verdict, Verdict::Unknown(Why::Memory), "{ordering:?}");
         assert!(outcome.stats.states > 10_000, "{ordering:?}: {}", outcome.stats.states);
+    }
+}
+
+fn in_tree(model: &impl Model, lead: Lead, ask: Ask, bytes: u64, visits: u64) -> Outcome {
+    let budget = Budget::new(bytes);
+    let limits = Limits { states: Some(visits), ..Limits::default() };
+    let outcome = with_control(ask, limits, |control| sma(model, lead, &budget.grant("tree", bytes), control));
+    assert_eq!(budget.used_bytes(), 0);
+    assert!(budget.ledger().iter().all(|entry| entry.peak_bytes <= bytes), "more than was granted");
+    outcome
+}
+
+#[test]
+fn a_tree_with_room_is_a_star_and_a_small_one_lies_no_less() {
+    let (mut found, mut held, mut shortest, mut dropped, mut too_small) = (0, 0, 0, 0, 0);
+    for seed in 0..300 {
+        let size = Size { states: 400, ..if seed % 3 == 0 { Size::MEDIUM } else { Size::SMALL } };
+        let mut system = random_system(seed, size);
+        if seed % 4 == 0 {
+            system.properties = vec![all_at_last(&system)];
+        }
+        let interp = Interp::new(system);
+        let guide = Guide::to_goals(interp.system(), true);
+        let sure = guide.as_ref().is_some_and(Guide::never_too_much);
+        let guess = |state: &[u32]| guide.as_ref().map_or(0, |guide| guide.guess(state));
+        let lead = if guide.is_some() { Lead::Guess(&guess) } else { Lead::FewSuccessors };
+        for ask in [Ask::EVERYTHING, PROPERTIES] {
+            let truth = broad(&interp, ask);
+            for (bytes, visits) in [(1 << 20, 1_000_000), (64 << 10, 20_000), (20 << 10, 20_000), (16 << 10, 20_000)] {
+                let name = format!("seed {seed}, {ask:?}, {bytes} bytes");
+                let outcome = in_tree(&interp, lead, ask, bytes, visits);
+                dropped += (outcome.stats.forgotten > 0) as u64;
+                match (&outcome.verdict, &truth.verdict) {
+                    (Verdict::Violated(violation), Verdict::Violated(nearest)) => {
+                        verify(&interp, violation).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+                        let (steps, least) = (violation.trace.steps(), nearest.trace.steps());
+                        assert!(steps >= least, "{name}");
+                        // There is room for everything.
+                        if sure && ask == PROPERTIES && bytes == 1 << 20 {
+                            assert_eq!(steps, least, "{name}");
+                            shortest += (steps > 1) as u64;
+                        }
+                        found += 1;
+                    }
+                    (Verdict::Holds, Verdict::Holds) => {
+                        assert!(outcome.complete, "{name}");
+                        let (states, all) = (outcome.stats.states, truth.stats.states);
+                        assert!(states >= all && (states == all || outcome.stats.forgotten > 0), "{name}: {states}");
+                        held += 1;
+                    }
+                    (Verdict::Unknown(Why::States | Why::Memory), _) => {
+                        assert!(bytes < 1 << 20 && !outcome.complete, "{name}: {:?}", outcome.verdict);
+                        too_small += 1;
+                    }
+                    (verdict, truth) => panic!("{name}: {verdict:?} for {truth:?}"),
+                }
+            }
+        }
+    }
+    let enough = found > 300 && held > 50 && shortest > 10 && dropped > 10;
+    assert!(enough, "{found} found, {held} hold, {shortest} shortest, {dropped} dropped, {too_small} too small");
+}
+
+/// A way of thirty steps among many that lead nowhere, and a guess that knows where it goes.
+#[test]
+fn a_way_is_found_in_a_tree_that_holds_little_more_than_it() {
+    let deep = "system \"deep\" var x: 0..31 var y: 0..1023 command \"on\" { when x < 30 do { x := x + 1; y := 0; } }
+        command \"aside\" { when y < 1000 do { y := y + 1; } } goal \"end\" { expect x == 30 }";
+    let interp = Interp::new(plimsoll_ir::text::parse(deep).unwrap());
+    let far = |state: &[u32]| 30 - (state[0] & 31);
+    for (bytes, guess) in [(20 << 10, true), (20 << 10, false), (1 << 20, false)] {
+        let lead = Lead::Guess(if guess { &far } else { &|_| 0 });
+        let outcome = in_tree(&interp, lead, PROPERTIES, bytes, 3_000_000);
+        let Verdict::Violated(violation) = &outcome.verdict else { panic!("{:?}", outcome.verdict) };
+        assert_eq!(violation.trace.steps(), 30, "{bytes} bytes, guess {guess}");
+        assert!(outcome.stats.forgotten > 0 || guess || bytes == 1 << 20, "{:?}", outcome.stats);
     }
 }

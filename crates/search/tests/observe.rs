@@ -3,8 +3,10 @@
 use plimsoll_model::{Model, Step, Successors};
 use plimsoll_search as search;
 use plimsoll_search::{Ask, Control, Crew, Limits, Observer, PathRoom, Seen, Why, bfs_with};
+use plimsoll_store::disk::SLOT;
 use plimsoll_store::numbers::UNKNOWN;
-use plimsoll_store::{Chain, Codec, Grant, Keys, Numbers, NumbersIn, Queue, Row, Spill, StepLog};
+use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
+use plimsoll_store::{Budget, Chain, Codec, Grant, Keys, Numbers, NumbersIn, Queue, Row, Spill, StepLog};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
@@ -67,12 +69,20 @@ struct Scribe {
 
 impl Observer for Scribe {
     fn starts(&mut self, seen: &Seen) -> Result<(), Why> {
-        Ok(self.numbers.number(seen.block, seen.entry, seen.fresh, seen.settled)?)
+        let fresh = seen.fresh.expect("one state fits into memory");
+        Ok(self.numbers.number(seen.block, seen.entry, fresh, seen.settled)?)
+    }
+
+    fn fresh(&mut self, keys: &[u128]) -> Result<(), Why> {
+        Ok(self.numbers.number_keys(keys)?)
     }
 
     fn block(&mut self, seen: &Seen) -> Result<(), Why> {
         assert_eq!(self.numbers.states(), seen.first_fresh);
-        self.numbers.look_up(seen.block, seen.entry, seen.fresh, seen.settled, &mut self.targets)?;
+        match seen.fresh {
+            Some(fresh) => self.numbers.look_up(seen.block, seen.entry, fresh, seen.settled, &mut self.targets)?,
+            None => self.numbers.ask_only(seen.block, seen.entry, &mut self.targets)?,
+        }
         for (from, bounds) in (seen.first..).zip(seen.block.firsts.windows(2)) {
             for position in bounds[0] as usize..bounds[1] as usize {
                 match seen.successors.step(position) {
@@ -116,8 +126,8 @@ fn expected(wheels: &Wheels) -> Edges {
 /// Searches while a scribe looks on; how many targets are told later.
 fn scribed(wheels: &Wheels, mut store: Chain, codec: Codec, bytes: u64, disk: bool, workers: usize) -> (Scribe, u64) {
     let keeping = if wheels.stop { NumbersIn::AsideAll } else { NumbersIn::Table };
-    let spill = || Spill::in_folders(&[std::env::temp_dir()], plimsoll_store::disk::SLOT, Grant::unlimited()).unwrap();
-    let grant = plimsoll_store::Budget::new(bytes).grant("numbers", bytes);
+    let spill = || Spill::in_folders(&[std::env::temp_dir()], SLOT, Grant::unlimited()).unwrap();
+    let grant = Budget::new(bytes).grant("numbers", bytes);
     let numbers = Numbers::new(codec, &ENDING.used_bits(), keeping, grant, disk.then(|| [spill(), spill()])).unwrap();
     let mut scribe = Scribe { numbers, edges: Vec::new(), targets: Vec::new(), faults: 0, rekeyed: 0 };
     let mut queue = Queue::new(WIDTH, Grant::unlimited(), None);
@@ -129,7 +139,7 @@ fn scribed(wheels: &Wheels, mut store: Chain, codec: Codec, bytes: u64, disk: bo
     let crew = Crew { shared_successors: 64, shared_block_successors: [64, 64], ..Crew::of(workers) };
     let watched = search::Company { observer: Some(&mut scribe), ..Default::default() };
     let outcome = bfs_with(wheels, &mut store, &mut queue, &mut log, crew, &mut control, watched);
-    assert!(outcome.complete);
+    assert!(outcome.complete, "{codec:?}, {workers} workers: {:?}", outcome.verdict);
     assert_eq!((scribe.numbers.states(), scribe.faults), (outcome.stats.states, outcome.stats.faults));
     let asked = scribe.numbers.asked();
     (scribe, asked)
@@ -153,6 +163,28 @@ fn all_edges_are_seen_in_order_by_every_store() {
             let (scribe, asked) = scribed(&ENDLESS, store, codec, bytes, disk, workers);
             assert_eq!(asked > 0, bytes < 1 << 20, "{codec:?}: {asked} questions");
             assert_eq!(scribe.rekeyed, u64::from(codec == Codec::Tree), "{codec:?}");
+            assert!(edges(scribe, false) == expected, "{codec:?}, {workers} workers");
+        }
+    }
+}
+
+/// A store with little memory, which goes on on disk.
+fn on_disk(codec: Codec, keep: Keep, kibibytes: u64) -> Chain {
+    let grant = Budget::new(kibibytes << 10).grant("store", kibibytes << 10);
+    let spill = |slot| Spill::in_folders(&[std::env::temp_dir()], slot, Grant::unlimited()).unwrap();
+    let candidates = Candidates::new(WIDTH, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+    let layers = Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant);
+    Chain::new(codec, &ENDING.used_bits(), 0, &grant).unwrap().above(layers)
+}
+
+#[test]
+fn states_on_disk_have_the_same_numbers() {
+    let expected = expected(&ENDLESS);
+    for (codec, kibibytes, workers) in [(Codec::Packed, 60, 1), (Codec::Packed, 60, 3)] {
+        for bytes in [1 << 30, 250 << 10] {
+            let store = on_disk(codec, Keep::All, kibibytes);
+            let (scribe, asked) = scribed(&ENDLESS, store, codec, bytes, true, workers);
+            assert!(asked > 1000, "{codec:?}: {asked} questions, so hardly anything was on disk");
             assert!(edges(scribe, false) == expected, "{codec:?}, {workers} workers");
         }
     }

@@ -3,7 +3,7 @@
 
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
-use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
+use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, bfs};
 use plimsoll_store::packing::Packing;
 use plimsoll_store::row::{Admit, Replace, Tier};
 use plimsoll_store::{Chain, Codec, Grant, LevelRule, Queue, Room, Row, StepLog};
@@ -114,7 +114,7 @@ fn same(truth: &Seen, seen: &Seen, name: &str) {
 
 fn random_row(draw: &mut Draw) -> Row {
     let mut cache = |growing: bool| {
-        let rule = LevelRule::ALL[draw.below(8) as usize].name();
+        let rule = LevelRule::ALL[draw.below(9) as usize].name();
         let constant = if growing { "" } else { "c" };
         format!("({constant}{},{rule},{})", 1 + draw.below(4), 1 + draw.below(4))
     };
@@ -126,7 +126,7 @@ fn random_row(draw: &mut Draw) -> Row {
     let pebble = format!(
         "pebble:(c{},{},{})",
         2 + draw.below(3),
-        LevelRule::ALL[draw.below(8) as usize].name(),
+        LevelRule::ALL[draw.below(9) as usize].name(),
         1 + draw.below(3)
     );
     let text = if draw.below(4) == 0 { pebble } else { text };
@@ -214,6 +214,7 @@ fn offer(caches: &mut Vec<Cache>, mut offered: Snapshot) {
             LevelRule::MostFrequent => -(snapshot.hits as i64),
             LevelRule::Smallest => snapshot.states.len() as i64,
             LevelRule::Largest => -(snapshot.states.len() as i64),
+            LevelRule::Stratified => snapshot.level.trailing_zeros() as i64,
             LevelRule::Random => unreachable!("not compared"),
         };
         let lowest = (0..old.len()).min_by_key(|&index| (cost(&old[index]), old[index].level)).unwrap();
@@ -364,7 +365,7 @@ fn workers_shards_and_room_for_few_states_change_nothing_that_counts() {
             };
             let alone = search(model, levels(model, codec, &row, 0, capacity), crew(1, 3));
             // With too little room it may take long.
-            if capacity == 1 << 20 || alone.outcome.verdict != Verdict::Unknown(Why::States) {
+            if capacity == 1 << 20 || alone.outcome.complete {
                 same(&truth, &alone, &format!("seed {seed}, {row}, {capacity}"));
                 ended += (capacity < 1 << 20) as u32;
             } else {

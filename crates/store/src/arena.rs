@@ -34,6 +34,8 @@ struct Pool {
     begun: usize,
     /// Those of them that came back.
     free: Vec<NonNull<Page>>,
+    /// What tables leave to others.
+    kept_free: u64,
 }
 
 // SAFETY: a free page belongs to the pool alone.
@@ -62,7 +64,9 @@ unsafe impl Sync for Pages {}
 
 impl Arena {
     pub fn new(grant: Grant) -> Arena {
-        Arena { pool: Arc::new(Mutex::new(Pool { region: Region::new(grant), begun: 0, free: Vec::new() })) }
+        Arena {
+            pool: Arc::new(Mutex::new(Pool { region: Region::new(grant), begun: 0, free: Vec::new(), kept_free: 0 })),
+        }
     }
 
     /// A sequence without lines.
@@ -72,8 +76,13 @@ impl Arena {
 
     /// Memory for a while, which goes back to the system, if the grant has room for it.
     pub fn beside(&self, bytes: usize) -> Option<Region> {
-        let mut region = Region::sized(bytes, self.pool().region.grant().clone());
+        let mut region = Region::sized(bytes, self.pool().region.grant());
         region.grow(bytes).then_some(region)
+    }
+
+    /// From now on tables grow only while the grant has so many bytes left afterwards.
+    pub fn keep_free(&self, bytes: u64) {
+        self.pool().kept_free = bytes;
     }
 
     /// Memory in use, pages that came back included.
@@ -106,14 +115,23 @@ impl Pages {
         self.pages.len() * PAGE_BYTES
     }
 
+    /// What its memory is charged to.
+    pub fn grant(&self) -> Grant {
+        self.arena.pool().region.grant()
+    }
+
     /// Adds zero lines until there are at least `lines`, if the grant allows it and has room for `beside` bytes of
     /// short-lived memory too; else nothing changes.
     #[must_use]
     pub fn grow(&mut self, lines: usize, beside: usize) -> bool {
         let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(self.pages.len());
-        let Pool { region, begun, free } = &mut *self.arena.pool();
+        let Pool { region, begun, free, kept_free } = &mut *self.arena.pool();
         let reused = wanted.min(free.len());
         let end = *begun + wanted - reused;
+        let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
+        if more > 0 && region.left_bytes() < more.saturating_add(usize::try_from(*kept_free).unwrap_or(usize::MAX)) {
+            return false;
+        }
         if !region.grow_beside(end * PAGE_BYTES, beside) {
             return false;
         }

@@ -65,6 +65,11 @@ impl Chain {
         Chain { tiers: self.tiers.above(layers), ..self }
     }
 
+    /// The same with a way on when memory is almost full; see [`Tiers::climbing`].
+    pub fn climbing(self, row: &Row) -> Chain {
+        Chain { tiers: self.tiers.climbing(&self.coder, row), ..self }
+    }
+
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
     pub fn with_row(
         codec: Codec,

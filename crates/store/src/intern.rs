@@ -2,14 +2,16 @@
 //!
 //! One open-addressing table whose slots hold the number and the vector itself, so a lookup touches one
 //! place in memory. This is a node table of the tree store, and with whole states as vectors it is the
-//! plain store. A slot's first word is the number plus one; zero is an empty slot, all ones a slot being
-//! written. Interning is lock-free through `&self` except that readers of a slot being written wait for
-//! its writer. Growing happens in place, as in [`crate::packed`]: homes never move down.
+//! plain store. Several workers may intern at once through `&self` (see `slots`). Growing happens in place, as in
+//! [`crate::packed`]: homes never move down.
+
+mod slots;
 
 use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
+use slots::{BUSY, differs};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,7 +25,6 @@ const LARGE_LOAD_PERCENT: usize = 75;
 const TIGHT_LOAD_PERCENT: usize = 85;
 const LARGE_BYTES: usize = 512 << 10;
 const GROWTH_PERCENT: usize = 140;
-const BUSY: u32 = u32::MAX;
 
 /// A growing table of vectors of `stride` words.
 #[derive(Debug)]
@@ -108,34 +109,7 @@ impl Intern {
     #[inline(always)]
     pub fn intern(&self, vector: &[u32], hash: u64) -> Result<(u32, bool), Full> {
         assert_eq!(vector.len(), self.stride);
-        let step = vector.len() + 1;
-        let words = self.region.words();
-        let mut at = self.home(hash) * step;
-        // The usual case, without a loop: the vector is in its home slot.
-        let home = &words[at..at + step];
-        let header = home[0].load(Ordering::Acquire);
-        if differs(&home[1..], vector) == 0 && header != 0 && header != BUSY {
-            return Ok((header - 1, false));
-        }
-        while at + step <= words.len() {
-            let slot = &words[at..at + step];
-            let mut header = slot[0].load(Ordering::Acquire);
-            if header == 0 {
-                match slot[0].compare_exchange(0, BUSY, Ordering::Relaxed, Ordering::Acquire) {
-                    Ok(_) => return Ok((self.write(slot, vector), true)),
-                    Err(other) => header = other,
-                }
-            }
-            while header == BUSY {
-                std::hint::spin_loop();
-                header = slot[0].load(Ordering::Acquire);
-            }
-            if differs(&slot[1..], vector) == 0 {
-                return Ok((header - 1, false));
-            }
-            at += step;
-        }
-        Err(Full)
+        slots::intern(self.region.words(), self.home(hash) * (vector.len() + 1), vector, &self.count.0)
     }
 
     /// The number of `vector`, if it has one. Nobody may be writing.
@@ -217,15 +191,6 @@ impl Intern {
         free
     }
 
-    /// Fills a slot that this worker has claimed; there is a number left, for `room` leaves some to spare.
-    #[cold]
-    fn write(&self, slot: &[AtomicU32], vector: &[u32]) -> u32 {
-        let number = self.count.0.fetch_add(1, Ordering::Relaxed);
-        slot[1..].iter().zip(vector).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
-        slot[0].store(number + 1, Ordering::Release);
-        number
-    }
-
     /// How full a table for this many vectors may be.
     fn load_percent(&self, vectors: usize) -> usize {
         if vectors * (self.stride + 1) * 4 < LARGE_BYTES { LOAD_PERCENT } else { LARGE_LOAD_PERCENT }
@@ -270,12 +235,6 @@ impl Intern {
             end = start.saturating_sub(step);
         }
     }
-}
-
-/// Zero exactly if the held vector equals the other.
-#[inline(always)]
-fn differs(held: &[AtomicU32], vector: &[u32]) -> u32 {
-    held.iter().zip(vector).fold(0, |difference, (held, word)| difference | (held.load(Ordering::Relaxed) ^ word))
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub mod stack;
 pub mod stream;
 pub mod strings;
 pub mod tiers;
+pub mod tips;
 pub mod tree;
 
 pub use budget::{Budget, Full, Grant};
@@ -50,4 +51,4 @@ pub use row::{LevelRule, Room, Row, Tier};
 pub use sharing::SharedCoder;
 pub use stack::Stack;
 pub use stream::Unloaded;
-pub use tiers::{Block, Entry, Needs, Tiers};
+pub use tiers::{Block, Climb, Entry, Needs, Outlook, Rung, Tiers};

@@ -3,7 +3,9 @@
 //! States are numbered in the order they are found, which is the order they are expanded in. So parents
 //! never decrease along the list, and an entry is the step to the next parent and the position among
 //! that parent's successors: one byte for most, and half of that once a chunk is complete. Stores may then forget, and
-//! no state carries a pointer.
+//! no state carries a pointer. Where they do, the log can forget too ([`prune`]).
+
+mod prune;
 
 use crate::budget::Grant;
 use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
@@ -13,6 +15,8 @@ use std::io::{self, Read, Write};
 
 /// An entry never takes more bytes than this.
 const LONGEST: usize = 1 + 10 + 5;
+/// And not many take more than this.
+const USUAL: usize = 2;
 const SMALL_STEP: u64 = 7;
 const SMALL_POSITION: u32 = 31;
 
@@ -62,7 +66,14 @@ pub struct LogMark {
 pub struct StepLog {
     chunks: Vec<Chunk>,
     last_parent: u64,
+    /// Entries that were made, and how many of them are gone. Numbers within the log are less by those.
     len: u64,
+    gone: u64,
+    /// How many initial states are left, once some are gone.
+    starts_left: Option<u64>,
+    /// It is worth pruning when there are so many chunks.
+    prune_at: usize,
+    spare: Vec<Box<[u8]>>,
     grant: Grant,
     spill: Option<Spill>,
 }
@@ -86,7 +97,18 @@ enum Content {
 
 impl StepLog {
     pub fn new(grant: Grant, spill: Option<Spill>) -> StepLog {
-        StepLog { chunks: Vec::new(), last_parent: 0, len: 0, grant, spill }
+        let (chunks, spare) = (Vec::new(), Vec::new());
+        StepLog {
+            chunks,
+            last_parent: 0,
+            len: 0,
+            gone: 0,
+            starts_left: None,
+            prune_at: prune::FIRST_PRUNING,
+            spare,
+            grant,
+            spill,
+        }
     }
 
     pub fn len(&self) -> u64 {
@@ -97,10 +119,17 @@ impl StepLog {
         self.len == 0
     }
 
+    /// Memory that it would take in addition for about so many more states.
+    pub fn more_bytes(&self, count: usize) -> u64 {
+        let left = self.chunks.last().map_or(0, |chunk| SLOT.saturating_sub(chunk.bytes + LONGEST));
+        ((count * USUAL).saturating_sub(left).div_ceil(SLOT) * SLOT) as u64
+    }
+
     /// Records that the next state is successor number `position` of state `parent` (for an initial state:
     /// that it is initial state number `position`; its parent is 0 and means nothing).
     #[inline]
     pub fn push(&mut self, parent: u64, position: u32) -> Result<(), Shortage> {
+        let parent = parent - self.gone;
         debug_assert!(parent >= self.last_parent);
         if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
             self.open_chunk()?;
@@ -125,7 +154,7 @@ impl StepLog {
             room.copy_from_slice(&piece.bytes);
             *bytes += piece.bytes.len();
             self.len += piece.len - 1;
-            self.last_parent = piece.last_parent;
+            self.last_parent = piece.last_parent - self.gone;
             return Ok(());
         }
         let mut at = 0;
@@ -139,7 +168,8 @@ impl StepLog {
 
     /// The way to state `number`: positions of successors, beginning with that of the initial state.
     /// `initial` is the number of initial states.
-    pub fn path(&mut self, mut number: u64, initial: u64) -> Result<Vec<u32>, SpillError> {
+    pub fn path(&mut self, number: u64, initial: u64) -> Result<Vec<u32>, SpillError> {
+        let (mut number, initial) = (number - self.gone, self.starts_left.unwrap_or(initial));
         let mut path = Vec::new();
         let mut entries: Vec<(u64, u32)> = Vec::new();
         let mut loaded = usize::MAX;
@@ -165,8 +195,9 @@ impl StepLog {
         LogMark { len: self.len, last_parent: self.last_parent, chunks: self.chunks.len(), bytes }
     }
 
-    /// Writes what was there at `mark`.
+    /// Writes what was there at `mark`. Logs that were pruned are not written.
     pub fn save(&mut self, mark: LogMark, out: &mut dyn Write) -> io::Result<()> {
+        assert_eq!(self.gone, 0, "what forgets states is not written");
         put_number(out, mark.len)?;
         put_number(out, mark.last_parent)?;
         put_number(out, mark.chunks as u64)?;
@@ -225,12 +256,12 @@ impl StepLog {
                 buffer = Some(bytes);
             }
         }
-        let buffer = match buffer {
+        let buffer = match buffer.or_else(|| self.spare.pop()) {
             Some(buffer) => buffer,
             None if self.grant.take(SLOT as u64) => vec![0; SLOT].into_boxed_slice(),
             None => return Err(Shortage::Memory),
         };
-        let (first_number, parent_before) = (self.len, self.last_parent);
+        let (first_number, parent_before) = (self.len - self.gone, self.last_parent);
         self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });
         Ok(())
     }
@@ -270,7 +301,7 @@ impl Drop for StepLog {
             Content::Packed(packed) => packed.len(),
             Content::Disk(_) => 0,
         });
-        self.grant.give_back(held.sum::<usize>() as u64);
+        self.grant.give_back((held.sum::<usize>() + self.spare.len() * SLOT) as u64);
     }
 }
 

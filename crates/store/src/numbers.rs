@@ -141,6 +141,41 @@ impl Numbers {
         self.ask(block, targets)
     }
 
+    /// Puts the numbers of all successors of a block into `targets`, or [`UNKNOWN`] where they are told later. Which of them are
+    /// fresh will be known later, too: then they are numbered by [`Numbers::number_keys`], and not before.
+    pub fn ask_only(&mut self, block: Block, entry: &Entry, targets: &mut Vec<u32>) -> Result<(), Shortage> {
+        self.close();
+        self.take_keys(block, entry);
+        targets.clear();
+        targets.resize(block.len(), UNKNOWN);
+        self.ask(block, targets)
+    }
+
+    /// Numbers states by their keys.
+    pub fn number_keys(&mut self, states: &[u128]) -> Result<(), Shortage> {
+        self.close();
+        let Numbers { words, aside: Some(aside), states: next, .. } = self else { return Err(Shortage::Memory) };
+        for &key in states {
+            let (key, number) = (key_words((key >> 64) as u64, key as u64), *next);
+            let key = &key[..*words];
+            *next += 1;
+            if *next >= UNKNOWN as u64 {
+                return Err(Shortage::Memory);
+            }
+            aside.states.push(hash::words(key), key, &[number as u32])?;
+        }
+        Ok(())
+    }
+
+    /// The table admits nothing any more: whoever asks for a state before it is numbered is told later, and nothing is looked up there
+    /// then.
+    fn close(&mut self) {
+        self.table = match std::mem::replace(&mut self.table, Table::None) {
+            Table::Open(table) => Table::Full(table),
+            table => table,
+        };
+    }
+
     /// All keys are others now: those of the first states, or of the next ones, in order.
     pub fn rekey(&mut self, keys: &Keys, are_first: bool) -> Result<(), Full> {
         let Table::Open(table) = &mut self.table else { return Err(Full) };

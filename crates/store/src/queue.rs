@@ -79,6 +79,13 @@ impl Queue {
         self.len == 0
     }
 
+    /// Memory in use, and what it would take in addition for so many more states.
+    pub fn bytes(&self, count: usize) -> (u64, u64) {
+        let chunks = (self.taken + self.len + count).div_ceil(self.per_chunk);
+        let missing = chunks.saturating_sub(self.chunks.len() + self.spare.len());
+        (self.grant.used_bytes(), (missing * self.per_chunk * self.width * 4) as u64)
+    }
+
     /// Makes room for `count` states at the end, which must be written next, and returns the place of the first.
     pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
         let (first, complete) = (self.len, (self.taken + self.len) / self.per_chunk);

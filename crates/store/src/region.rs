@@ -98,8 +98,9 @@ impl Region {
         self.used
     }
 
-    pub fn grant(&self) -> &Grant {
-        &self.grant
+    /// What it is charged to.
+    pub fn grant(&self) -> Grant {
+        self.grant.clone()
     }
 
     /// What the grant has left.
@@ -107,11 +108,15 @@ impl Region {
         usize::try_from(self.grant.left_bytes()).unwrap_or(usize::MAX)
     }
 
+    /// What so many bytes take, in whole pages.
+    pub fn rounded(bytes: usize) -> usize {
+        bytes.next_multiple_of(if bytes >= LARGE { HUGE } else { PAGE })
+    }
+
     /// Grows to at least `bytes`; false (and unchanged) if the grant or the reservation has no room.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
-        let unit = if bytes >= LARGE { HUGE } else { PAGE };
-        let wanted = bytes.next_multiple_of(unit);
+        let wanted = Region::rounded(bytes);
         if wanted <= self.used {
             return true;
         }

@@ -187,6 +187,7 @@ impl Row {
     /// Is every state held, as long as there is any memory, or disk?
     pub fn holds_all(&self) -> bool {
         matches!(self.tiers[..], [Tier { replace: Replace::Nobody, room: Room::Rest, .. }])
+            || self.climbs()
             || self.kept_levels() == Some(Keep::All)
     }
 
@@ -195,7 +196,7 @@ impl Row {
         !self.holds_all() && self.kept_levels().is_none()
     }
 
-    /// May a state be given up that is met again?
+    /// May a state be given up that is met again, also while there is memory?
     pub fn forgets(&self) -> bool {
         match self.kept_levels() {
             Some(kept) => kept != Keep::All,
@@ -356,6 +357,7 @@ impl FromStr for Row {
         let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, rest) {
             ("full", None) => Ok(Row::full()),
+            ("auto", None) => Ok(Row::auto()),
             ("layers", levels) => parse_kept(levels).map(Row::layers),
             ("cache", rules) => Row::chain(rules.unwrap_or("LRU")),
             ("cover", rule) => {
@@ -367,7 +369,7 @@ impl FromStr for Row {
                 Ok(row)
             }
             _ => Err(format!(
-                "`{text}` is none of `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`, `layers`; {CHAIN_FORMS}"
+                "`{text}` is none of `auto`, `full`, `cache:RULES`, `cover:RULE`, `snapshots`, `frontier`, `pebble`, `layers`; {CHAIN_FORMS}"
             )),
         }
     }
@@ -414,6 +416,7 @@ impl fmt::Display for Row {
             Some(Keep::All) => return f.write_str("layers"),
             Some(Keep::Last(levels)) => return write!(f, "layers:{levels}"),
             Some(Keep::Auto) => return f.write_str("layers:auto"),
+            None if self.climbs() => return f.write_str("auto"),
             None if self.holds_all() => return f.write_str("full"),
             None => {}
         }
@@ -442,6 +445,7 @@ mod tests {
     #[test]
     fn rows_are_printed_as_they_are_written() {
         for text in [
+            "auto",
             "full",
             "cache:SC",
             "cache:MFU:25%,LRU:75%",

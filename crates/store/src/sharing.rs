@@ -9,11 +9,17 @@ use crate::codec::{Coder, Keys};
 use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::PoisonError;
+use sync::RwLock;
+use sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(test)]
+use shuttle::sync;
+#[cfg(not(test))]
+use std::sync;
 
 /// States that are encoded at a time.
-const PART_STATES: usize = 1024;
+const PART_STATES: usize = if cfg!(test) { 16 } else { 1024 };
 
 /// A codec that several workers use.
 #[derive(Debug)]
@@ -121,15 +127,15 @@ mod tests {
     const STATES: usize = 50;
 
     /// Blocks of states that share many of their parts.
-    fn blocks(worker: usize) -> impl Iterator<Item = Vec<u32>> {
+    fn blocks(worker: usize, count: usize) -> impl Iterator<Item = Vec<u32>> {
         let state = |number: usize| [number % 7, number / 7 % 11, 3, number / 77, number % 1000, 1].map(|v| v as u32);
-        (0..400).map(move |block| (0..STATES).flat_map(|index| state((block + worker) * STATES + index)).collect())
+        (0..count).map(move |block| (0..STATES).flat_map(|index| state((block + worker) * STATES + index)).collect())
     }
 
     /// Encodes one block after the other for a store of one shard, where keys keep their order.
-    fn encode_all(shared: &SharedCoder, needs: Needs, worker: usize) -> Result<Vec<u64>, Full> {
+    fn encode_all(shared: &SharedCoder, needs: Needs, worker: usize, count: usize) -> Result<Vec<u64>, Full> {
         let (mut entry, mut scratch, mut all) = (Entry::default(), Keys::default(), Vec::new());
-        for states in blocks(worker) {
+        for states in blocks(worker, count) {
             shared.encode(Block::of(&states, &[0, STATES as u32]), &mut entry, needs, &mut scratch, None)?;
             all.extend_from_slice(entry.keys().0.high);
         }
@@ -137,32 +143,42 @@ mod tests {
     }
 
     fn on_workers<T: Send>(firsts: &[usize], run: impl Fn(usize) -> T + Sync) -> Vec<T> {
-        std::thread::scope(|scope| {
+        shuttle::thread::scope(|scope| {
             let run = &run;
             let workers: Vec<_> = firsts.iter().map(|&first| scope.spawn(move || run(first))).collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         })
     }
 
-    #[test]
-    fn keys_are_equal_exactly_when_states_are_while_tables_grow() {
+    fn keys_are_equal_exactly_when_states_are(blocks: usize) {
         let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &Grant::unlimited()).unwrap();
         let needs = Tiers::exact(&coder, 0, &Grant::unlimited()).unwrap().needs();
         let shared = SharedCoder::new(&mut coder);
-        let keys = on_workers(&[0, 1, 2, 3], |worker| encode_all(&shared, needs, worker).unwrap());
+        let keys = on_workers(&[0, 1, 2, 3], |worker| encode_all(&shared, needs, worker, blocks).unwrap());
         // Each worker is a block ahead of the one before.
         assert!(keys.windows(2).all(|pair| pair[0][STATES..] == pair[1][..pair[1].len() - STATES]));
         let distinct: std::collections::HashSet<u64> = keys.iter().flatten().copied().collect();
-        assert_eq!(distinct.len(), 403 * STATES);
+        assert_eq!(distinct.len(), (blocks + 3) * STATES);
+        assert_eq!(shared.wanted.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
+    fn under_any_schedule_keys_are_equal_exactly_when_states_are_while_tables_grow() {
+        shuttle::check_random(|| keys_are_equal_exactly_when_states_are(12), 300);
+        shuttle::check_pct(|| keys_are_equal_exactly_when_states_are(12), 200, 3);
+        shuttle::check_random(|| keys_are_equal_exactly_when_states_are(400), 3);
     }
 
     #[test]
     fn memory_that_runs_out_is_an_answer_for_everybody() {
-        let budget = Budget::new(200 << 10);
-        let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &budget.grant("tree", 200 << 10)).unwrap();
-        let needs = Tiers::exact(&coder, 0, &Grant::unlimited()).unwrap().needs();
-        let shared = SharedCoder::new(&mut coder);
-        let results = on_workers(&[0, 400, 800], |worker| encode_all(&shared, needs, worker).is_err());
-        assert!(results.iter().all(|&failed| failed) && budget.used_bytes() <= 200 << 10);
+        let runs_out = || {
+            let budget = Budget::new(200 << 10);
+            let mut coder = Coder::new(Codec::Tree, &[u32::MAX; WIDTH], &budget.grant("tree", 200 << 10)).unwrap();
+            let needs = Tiers::exact(&coder, 0, &Grant::unlimited()).unwrap().needs();
+            let shared = SharedCoder::new(&mut coder);
+            let results = on_workers(&[0, 400, 800], |worker| encode_all(&shared, needs, worker, 400).is_err());
+            assert!(results.iter().all(|&failed| failed) && budget.used_bytes() <= 200 << 10);
+        };
+        shuttle::check_random(runs_out, 10);
     }
 }

@@ -15,6 +15,7 @@
 
 mod compact;
 pub(crate) mod masks;
+mod outside;
 mod places;
 pub(crate) mod stream;
 pub(crate) mod table;
@@ -52,6 +53,7 @@ pub(crate) struct Snapshots {
     /// How many states may be held.
     capacity: usize,
     level: u32,
+    longest_way_back: u32,
     /// The level that gets an anchor next, and how far it is from there to the one after it.
     anchor: u32,
     gap: u32,
@@ -68,6 +70,7 @@ impl Snapshots {
             backtracks: row.backtracks(),
             capacity,
             level: 0,
+            longest_way_back: 0,
             anchor: 1,
             gap: 1,
             pending: Vec::new(),
@@ -79,6 +82,11 @@ impl Snapshots {
     /// Are lanes wanted?
     pub fn backtracks(&self) -> bool {
         self.backtracks
+    }
+
+    /// How many levels back the farthest snapshot was of which a state was met.
+    pub fn longest_way_back(&self) -> u32 {
+        self.longest_way_back
     }
 
     pub fn capacity(&self) -> usize {
@@ -149,20 +157,26 @@ impl Snapshots {
         let most = self.capacity - successors.min(self.capacity / ROOM_SHARE);
         let held = |tables: &[&mut LevelTable]| tables.iter().map(|table| table.masks.live()).sum::<usize>();
         if held(tables) > most {
-            self.count_hits(tables);
-            while held(tables) > most
-                && let Some(level) = self.stream.give_up()
-            {
-                tables.iter_mut().for_each(|table| table.forget(&[level]));
-            }
+            while held(tables) > most && self.give_up(tables) {}
         }
         Ok(())
     }
 
+    /// Gives up one level, for there is no memory for it, unless there are too few.
+    pub fn give_up(&mut self, tables: &mut [&mut LevelTable]) -> bool {
+        self.count_hits(tables);
+        let level = self.stream.give_up();
+        level.inspect(|&level| tables.iter_mut().for_each(|table| table.forget(&[level]))).is_some()
+    }
+
     /// Lets the stream know which snapshots were of use.
     pub fn count_hits(&mut self, tables: &mut [&mut LevelTable]) {
-        let (stream, level) = (&mut self.stream, self.level);
-        tables.iter_mut().for_each(|table| table.masks.take_hits(|of, hits| stream.hit(of, hits, level)));
+        let Snapshots { stream, level, longest_way_back, .. } = self;
+        let mut hit = |of: u32, hits: u64| {
+            stream.hit(of, hits, *level);
+            *longest_way_back = (*longest_way_back).max(level.saturating_sub(of));
+        };
+        tables.iter_mut().for_each(|table| table.masks.take_hits(&mut hit));
     }
 }
 

@@ -11,12 +11,14 @@ mod cached;
 mod coded;
 mod divided;
 mod entry;
+mod ladder;
 mod layered;
 mod levels;
 mod lossy;
 mod saved;
 
 pub use entry::{Block, Entry, Needs};
+pub use ladder::{Climb, Outlook, Rung};
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
@@ -34,6 +36,7 @@ use crate::snapshots::table::LevelTable;
 use crate::tree::Tree;
 use cached::{Parents, insert_cached, key_bytes, key_of};
 use coded::Coded;
+use ladder::Ladder;
 use layered::Below;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,6 +70,9 @@ pub struct Tiers {
     below: Option<Below>,
     /// Which levels are held, where levels are.
     snapshots: Option<Snapshots>,
+    /// How to go on when memory is almost full, and what was done so far.
+    ladder: Option<Ladder>,
+    climbs: Vec<Climb>,
     grant: Grant,
 }
 
@@ -121,19 +127,8 @@ impl Tiers {
             Some(shards) => shards?,
             None => exact_shards(coder, shard_bits, density, &arena, grant)?,
         };
-        let (key_bits, grant) = (AtomicU32::new(key_bits), grant.clone());
-        Ok(Tiers {
-            shards,
-            shard_bits,
-            key_bits,
-            arena,
-            density,
-            sample,
-            digest_bits,
-            below: None,
-            snapshots: None,
-            grant,
-        })
+        let key_bits = AtomicU32::new(key_bits);
+        Ok(Tiers { sample, digest_bits, ..Tiers::of_shards(shards, shard_bits, key_bits, arena, grant) })
     }
 
     /// The same with tables that are as full as they say, from here on.
@@ -181,20 +176,31 @@ impl Tiers {
         };
         let shard = |table: Result<Table, Full>| Ok(Shard::with_long(table?, long()?));
         let shards = (0..1 << shard_bits).map(table).map(shard).collect::<Result<_, Full>>()?;
-        let (arena, grant) = (Arena::new(grant.clone()), grant.clone());
-        let (digest_bits, key_bits) = (None, AtomicU32::new(0));
-        Ok(Tiers {
+        Ok(Tiers::of_shards(shards, shard_bits, AtomicU32::new(0), Arena::new(grant.clone()), grant))
+    }
+
+    /// Nothing but shards.
+    fn of_shards(
+        shards: Vec<Mutex<Shard>>,
+        shard_bits: u32,
+        key_bits: AtomicU32,
+        arena: Arena,
+        grant: &Grant,
+    ) -> Tiers {
+        Tiers {
             shards,
             shard_bits,
             key_bits,
             arena,
             density: Density::USUAL,
             sample: None,
-            digest_bits,
+            digest_bits: None,
             below: None,
             snapshots: None,
-            grant,
-        })
+            ladder: None,
+            climbs: Vec::new(),
+            grant: grant.clone(),
+        }
     }
 
     /// Exact tiers that freeze when they hold `states`, or when memory runs out, followed by `caches`. Only for packed
@@ -248,6 +254,13 @@ impl Tiers {
         }
     }
 
+    /// Are states given up that may be met again?
+    pub fn forgets(&self) -> bool {
+        let shard = lock(&self.shards[0]);
+        let last = shard.next.as_ref().map_or(&shard.last, |(_, next)| next);
+        matches!(last, Table::Ways(_) | Table::Cache(_) | Table::Levels(_))
+    }
+
     /// What caches know about their work; none for exact tiers.
     pub fn health(&self) -> Option<Health> {
         if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
@@ -258,7 +271,12 @@ impl Tiers {
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
-        whole.capacity += self.snapshots.as_ref().map_or(0, |snapshots| snapshots.capacity() as u64);
+        whole.distinct += self.ladder.as_ref().map_or(0, Ladder::uncounted);
+        // Who climbed makes use of whatever there is.
+        whole.capacity = match (&self.ladder, &self.snapshots) {
+            (Some(_), _) => 0,
+            (None, snapshots) => whole.capacity + snapshots.as_ref().map_or(0, |held| held.capacity() as u64),
+        };
         Some(whole)
     }
 
@@ -355,7 +373,11 @@ impl Tiers {
             return;
         }
         let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
-        let Ok((learned, shards)) = learned.and_then(|coder| self.encode_again(coder, sample.states())) else { return };
+        let learned = learned.and_then(|learned| match &self.snapshots {
+            None => self.encode_again(learned, sample.states()),
+            Some(_) => self.levels_again(coder, learned, sample.states()),
+        });
+        let Ok((learned, shards)) = learned else { return };
         (*coder, self.shards) = (learned, shards);
         if let Some(told) = told {
             let mut keys = Keys::default();
@@ -390,7 +412,8 @@ impl Tiers {
         let shards = self.shards.iter().map(|shard| lock(shard).held());
         let (states, bytes) = shards.fold((0, 0), |sum, held| (sum.0 + held.0, sum.1 + held.1));
         let others = self.sample.as_ref().map_or(0, Sample::bytes) + self.below.as_ref().map_or(0, Below::bytes);
-        (states, bytes + self.arena.bytes() + others)
+        let frozen = self.ladder.as_ref().map_or(0, Ladder::bytes);
+        (states, bytes + self.arena.bytes() + others + frozen)
     }
 }
 
@@ -455,6 +478,11 @@ impl Shard {
         if self.frozen.is_empty() {
             return self.last.enter(block, states, range, parents, key_bits, self.long.as_mut());
         }
+        if let Table::Packed(younger) = &mut self.last {
+            younger.reserve(range.len(), key_bits)?;
+            layered::enter_younger_first(younger, &self.frozen, states, range);
+            return Ok(());
+        }
         let frozen = &self.frozen;
         frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));
         self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
@@ -500,6 +528,13 @@ impl Shard {
 }
 
 impl Table {
+    fn into_packed(self) -> Option<Packed> {
+        match self {
+            Table::Packed(packed) => Some(packed),
+            _ => None,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Table::Packed(packed) => packed.len(),

@@ -3,6 +3,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::cover::{Coverage, cover};
 use crate::dispatch::{Searched, search, search_with};
+use crate::estimate;
 use crate::executor::Executor;
 use crate::failure::{Failure, exit};
 use crate::health::Health;
@@ -14,9 +15,10 @@ use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
-use crate::report::advice::advice;
+use crate::report::climbs::ClimbFacts;
 use crate::report::counts::{Costs, Counts, Times};
 use crate::report::layers::LayersFacts;
+use crate::report::shortage::Shortage;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
 use crate::report::{self, Judgement, LedgerRow, ModelFacts, Other, Report, TraceReport};
@@ -96,7 +98,7 @@ fn refuse_contradictions(options: &CheckOptions) -> Result<(), Failure> {
 
 /// What was asked for and makes no difference.
 fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
-    let forgets = !plan.strategy_parts.row.holds_all();
+    let forgets = plan.climbs || !plan.strategy_parts.row.holds_all();
     let unused = [
         (
             options.search.workers.is_some_and(|workers| workers > 1) && plan.workers == 1 && plan.search != Order::Bfs,
@@ -108,7 +110,7 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
         ),
         (
             options.look_for.cost.is_some() && plan.guide.is_none(),
-            "--cost is for guided searches: --strategy best, astar, ida or beam",
+            "--cost is for guided searches: --strategy best, astar, ida, sma or beam",
         ),
         (!options.budget.spill_dir.is_empty() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
@@ -236,8 +238,9 @@ impl Run<'_> {
         let executor =
             trace.as_ref().map_or(executor.as_ref(), |trace| Some(trace.executor())).expect("one of the two");
         let view = View::new(executor);
+        let by_levels = plan.strategy_parts.row.has_levels() && plan.keep.is_none();
         let judge = |verdict: &Verdict, shown: Option<&TraceReport>| {
-            Judgement::of(verdict, &searched.outcome.stats, &ask, &view, shown)
+            Judgement::of(verdict, &searched.outcome.stats, by_levels, &ask, &view, shown)
         };
         let mut judgement = judge(&searched.outcome.verdict, trace.as_ref());
         let others = trace.as_ref().map_or(Ok(Vec::new()), |first| {
@@ -265,26 +268,35 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let Searched { outcome, layers, ledger, disk_ledger } = searched;
+        let Searched { outcome, layers, climbs, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
         let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
         notes.extend(unused(options, &plan));
-        if let Verdict::Unknown(why) = &outcome.verdict {
-            notes.extend(advice(why, &plan, &ledger, machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes));
-        }
+        let shortage = match &outcome.verdict {
+            Verdict::Unknown(why) => {
+                let available_bytes = machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes;
+                Some(Shortage::new(why, &stats, &plan, &ledger, available_bytes))
+            }
+            _ => None,
+        };
+        notes.extend(shortage.iter().flat_map(Shortage::notes));
         if merge {
             notes.push("local steps were merged; --merge off counts them one by one".into());
         }
+        let is_open = !complete && [exit::UNKNOWN, exit::HOLDS_TO_DEPTH].contains(&judgement.exit_code);
         let mut report = Report {
             judgement,
             complete,
             counts: Counts::of(&stats),
+            coverage: estimate::Coverage::of(&stats, is_open),
             times,
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
             layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),
+            climbs: climbs.iter().map(ClimbFacts::new).collect(),
+            shortage,
             ledger,
             executor,
             model,

@@ -10,7 +10,7 @@ use crate::lookout::Lookout;
 use crate::options::{GenerateOptions, LookFor, Order, SwitchName};
 use crate::output::{Output, is_standard, say, try_out};
 use crate::plan::{Facts, Plan, Wishes};
-use crate::progress::Progress;
+use crate::progress::{Progress, end_stage, stage};
 use crate::recorder::{Recorded, Recorder, Written};
 use crate::room::{self, Missing};
 use crate::size::show_count;
@@ -19,9 +19,14 @@ use crate::view::View;
 use crate::{interrupt, loading};
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats, Verdict, Why};
 use plimsoll_store::{Answers, Budget, Numbers, NumbersIn};
+use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Between two lines about the graph that is written, and states between two looks at the clock.
+const BETWEEN_LINES: Duration = Duration::from_millis(200);
+const STATES_PER_LOOK: u64 = 1024;
 
 /// Everything is visited, whatever is wrong with it.
 const ASK: Ask = Ask { deadlocks: false, errors: false, properties: false, keep_going: true };
@@ -82,10 +87,12 @@ fn attempt(
     let (budget, disk) = (Budget::with_huge_pages(plan.pool_bytes, huge_pages), Budget::new(plan.disk_bytes));
     let numbers = match numbers(options, &plan, &executor, (&budget, &disk)) {
         Ok(numbers) => numbers,
-        Err(why) => return Ok(Attempt::Done(given_up(&why, &Stats::default(), None, out))),
+        Err(why) => return Ok(Attempt::Done(given_up(options, &why, &Stats::default(), None, out))),
     };
     let labels = budget.grant("labels", plan.pool_bytes);
-    let mut recorder = Recorder::new(&options.output, View::new(&executor), options.hide.hidden(), numbers, labels)?;
+    let edges = (plan.disk_bytes > 0).then(|| disk.grant("edges", plan.disk_bytes));
+    let (view, hidden) = (View::new(&executor), options.hide.hidden());
+    let mut recorder = Recorder::new(&options.output, view, hidden, numbers, labels, edges)?;
     let mut missing = promela.as_deref().and_then(|promela| Missing::new(&executor, promela, interrupt::flag()));
     let searched = {
         let progress = Progress::new(true, budget.clone(), options.budget.time);
@@ -180,7 +187,7 @@ fn finish(
         };
         interrupt::go_on();
         let partial = if options.partial && states > 0 { Some(recorded.leave_partial()?) } else { None };
-        return Ok(given_up(&why, &outcome.stats, partial.as_deref(), out));
+        return Ok(given_up(options, &why, &outcome.stats, partial.as_deref(), out));
     }
     let forgets = !plan.strategy_parts.row.holds_all();
     let written = if recorded.is_done() && !forgets {
@@ -193,14 +200,32 @@ fn finish(
         let answers = |numbers: Numbers| -> Result<Answers, Why> {
             Ok(numbers.answers(&grant, spill("answers", plan, disk)?, forgets)?)
         };
-        let stop = || interrupt::flag().load(Ordering::Relaxed);
-        let written = interrupt::while_searching(|| recorded.write(answers, options.exact, stop, out))?;
-        match written {
+        let mut next = Instant::now();
+        let stop = |done: u64| {
+            if done.is_multiple_of(STATES_PER_LOOK) && Instant::now() >= next {
+                next = Instant::now() + BETWEEN_LINES;
+                stage(true, &format!("the graph is written: {} of {} states", show_count(done), show_count(states)));
+            }
+            interrupt::flag().load(Ordering::Relaxed)
+        };
+        let written = interrupt::while_searching(|| recorded.write(answers, options.exact, stop, out));
+        end_stage(true);
+        match written? {
             Ok(written) => written,
-            Err(why) => return Ok(given_up(&why, &outcome.stats, None, out)),
+            Err(why) => return Ok(given_up(options, &why, &outcome.stats, None, out)),
         }
     };
-    out.print(&summary(&options.output, &written, faults, options.exact));
+    if options.json {
+        let Written { states, transitions, repeated } = written;
+        let (file, merged) = (options.output.display().to_string(), options.exact);
+        let report = json!({
+            "complete": true, "file": file, "states": states, "transitions": transitions, "repeated": repeated,
+            "merged": merged, "faults": faults, "levels": outcome.stats.levels, "reason": null, "exit_code": 0,
+        });
+        out.print(&format!("{report:#}\n"));
+    } else {
+        out.print(&summary(&options.output, &written, faults, options.exact));
+    }
     Ok(0)
 }
 
@@ -225,10 +250,8 @@ fn summary(path: &Path, written: &Written, faults: u64, merged: bool) -> String 
 }
 
 /// Says why there is no graph.
-fn given_up(why: &Why, stats: &Stats, partial: Option<&Path>, out: &mut Output) -> u8 {
-    let place = partial.map_or("nothing was written".into(), |path| path.display().to_string());
-    let (states, transitions) = (show_count(stats.states), show_count(stats.transitions));
-    let reason = match why {
+fn given_up(options: &GenerateOptions, why: &Why, stats: &Stats, partial: Option<&Path>, out: &mut Output) -> u8 {
+    let reason: String = match why {
         Why::Memory => "the memory is used up (--memory; --disk for what can wait)".into(),
         Why::Disk(message) => format!("disk: {message} (--disk)"),
         Why::Time => "the time is up (--time)".into(),
@@ -238,6 +261,17 @@ fn given_up(why: &Why, stats: &Stats, partial: Option<&Path>, out: &mut Output) 
         Why::Lossy => "the strategy may miss states".into(),
         Why::Interrupted => "interrupted".into(),
     };
+    let file = partial.map(|path| path.display().to_string());
+    if options.json {
+        let report = json!({
+            "complete": false, "file": file, "states": stats.states, "transitions": stats.transitions,
+            "levels": stats.levels, "reason": reason, "exit_code": exit::UNKNOWN,
+        });
+        out.print(&format!("{report:#}\n"));
+        return exit::UNKNOWN;
+    }
+    let place = file.unwrap_or("nothing was written".into());
+    let (states, transitions) = (show_count(stats.states), show_count(stats.transitions));
     let hint = if partial.is_some() { "" } else { " (--partial keeps what was found)" };
     out.print(&format!("{place}: {states} states, {transitions} transitions\nincomplete: {reason}{hint}\n"));
     exit::UNKNOWN

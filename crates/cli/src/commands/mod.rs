@@ -8,6 +8,7 @@ pub mod generate;
 pub mod info;
 pub mod lts;
 pub mod man;
+pub mod plan;
 pub mod replay;
 pub mod resume;
 pub mod simulate;

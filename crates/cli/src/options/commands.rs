@@ -6,7 +6,7 @@ use super::parts::*;
 use super::stores::StoreName;
 use crate::commands::sweep::Sizes;
 use crate::presets::parse_redundancy;
-use crate::size::{Size, parse_duration};
+use crate::size::{Size, parse_bytes, parse_duration};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -79,6 +79,9 @@ pub struct GenerateOptions {
     /// With a strategy that forgets: merge states that were found several times, so that the graph is that of the full search
     #[arg(long)]
     pub exact: bool,
+    /// Print what was written as JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub hide: HideOptions,
     #[command(flatten)]
@@ -130,6 +133,30 @@ pub struct InfoOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct PlanOptions {
+    #[command(flatten)]
+    pub model: ModelOptions,
+    /// Memory that the check would have, and the sample has: 512M, 1.5G, 50%
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+    /// Disk space that the check would have [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub disk: Option<u64>,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub workers: Option<u64>,
+    /// Search so long before anything is said
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
+    pub sample_time: Duration,
+    /// Search so many states at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample_states: Option<u64>,
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct CompareOptions {
     /// The folder with the models (in it, or in its folder `models`)
     pub folder: PathBuf,
@@ -178,14 +205,28 @@ pub struct SweepOptions {
     /// The folder for tables, summary and plots; what is there already is not measured again
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// A strategy to try (repeatable) [default: every rule in a cache, a chain, cover and sleep sets]
+    /// A strategy to try (repeatable) [default: every rule in a cache, a chain, cover, sleep sets and levels]
     #[arg(long, value_name = "NAME")]
     pub strategy: Vec<String>,
+    /// Compare stores: all of them with every state held, and Huffman codes in stratified caches
+    #[arg(long, conflicts_with = "resources")]
+    pub stores: bool,
+    /// Ask how many states each strategy explores with more and more memory, and with more and more time
+    #[arg(long)]
+    pub resources: bool,
+    /// With --resources: memory to try; the largest goes with each time
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "32M,64M,128M,256M,512M")]
+    #[arg(value_parser = parse_bytes, requires = "resources", conflicts_with = "memory")]
+    pub memories: Vec<u64>,
+    /// With --resources: times to try; the longest goes with each memory
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1s,2s,4s,8s,16s")]
+    #[arg(value_parser = parse_duration, requires = "resources")]
+    pub times: Vec<Duration>,
     /// Cache sizes in per cent of the states of a model: 10..100 goes by tens, 5,10..50 is a list
     #[arg(long, value_name = "LIST", default_value = "10..100")]
     pub sizes: Sizes,
-    /// Search orders to try, where the strategy allows them
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Order::Bfs, Order::Dfs])]
+    /// Search orders to try, where the strategy allows them [default: bfs,dfs, and with --stores bfs]
+    #[arg(long, value_enum, value_delimiter = ',')]
     pub orders: Vec<Order>,
     /// A run fails when it has visited this many times the states of the model
     #[arg(long, value_name = "FACTOR", default_value = "6x", value_parser = parse_redundancy)]
@@ -211,6 +252,9 @@ pub struct SweepOptions {
     /// Print the summary only
     #[arg(long, short)]
     pub quiet: bool,
+    /// Options of `check` that hold for every run, after --
+    #[arg(last = true, value_name = "OPTIONS OF CHECK")]
+    pub check_options: Vec<String>,
 }
 
 #[derive(Debug, Args)]

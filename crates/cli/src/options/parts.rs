@@ -72,7 +72,7 @@ pub struct LookFor {
     /// Report states where the expression is false (repeatable)
     #[arg(long, value_name = "EXPR")]
     pub invariant: Vec<String>,
-    /// Guided searches: what to make small, instead of a guess from the goals (--strategy best, astar, ida, beam)
+    /// Guided searches: what to make small, instead of a guess from the goals (--strategy best, astar, ida, sma, beam)
     #[arg(long, value_name = "EXPR", hide_short_help = true, help_heading = "Search")]
     pub cost: Option<String>,
     /// Do not report deadlocks

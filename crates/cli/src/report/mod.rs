@@ -1,8 +1,9 @@
 //! What a check has to say: one structure, printed as text or as JSON.
 
-pub mod advice;
+pub mod climbs;
 pub mod counts;
 pub mod layers;
+pub mod shortage;
 pub mod steps;
 pub mod text;
 pub mod trace;
@@ -10,11 +11,14 @@ pub mod unreached;
 pub mod verdict;
 
 use crate::checkpoint;
+use crate::estimate::Coverage;
 use crate::plan::Plan;
+use climbs::ClimbFacts;
 use counts::{Costs, Counts, Times};
 use layers::LayersFacts;
 use plimsoll_store::budget::Entry;
 use serde::Serialize;
+use shortage::Shortage;
 use std::io::{self, BufWriter, Write};
 pub use trace::TraceReport;
 use unreached::Unreached;
@@ -30,11 +34,17 @@ pub struct Report {
     #[serde(flatten)]
     pub counts: Counts,
     #[serde(flatten)]
+    pub coverage: Coverage,
+    #[serde(flatten)]
     pub times: Times,
     #[serde(flatten)]
     pub costs: Costs,
     /// What was done on disk, if memory was full.
     pub layers: Option<LayersFacts>,
+    /// How the search went on when memory was full, step by step.
+    pub climbs: Vec<ClimbFacts>,
+    /// If there is no answer: what ran out, what was covered all the same, and what would help.
+    pub shortage: Option<Shortage>,
     pub ledger: Vec<LedgerRow>,
     pub executor: &'static str,
     pub model: ModelFacts,

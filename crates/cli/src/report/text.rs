@@ -87,6 +87,9 @@ fn numbers(report: &Report, out: &mut String) {
         let _ = writeln!(out, "{name:<18} {value:>15}");
     };
     line("states", show_count(counts.states));
+    if let Some([from, to]) = report.coverage.estimated_share {
+        line("share of all", format!("{:.0} to {:.0} %", from * 100.0, to * 100.0));
+    }
     line("transitions", show_count(counts.transitions));
     if counts.levels > 0 {
         line("levels", show_count(counts.levels.into()));
@@ -134,6 +137,7 @@ fn numbers(report: &Report, out: &mut String) {
         line("code", format!("{bytes:.1} B, {:.0} %", bytes * 100.0 / report.model.state_bytes as f64));
     }
     line("state vector", format!("{} B", report.model.state_bytes));
+    report.climbs.iter().for_each(|climb| climb.show(out));
     if let Some(layers) = &report.layers {
         layers.show(&report.counts.level_sizes, out);
     }

@@ -23,8 +23,15 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Words for `verdict`. `shown` is the trace of a violation as people see it.
-    pub fn of(verdict: &Verdict, stats: &Stats, ask: &Ask, view: &View, shown: Option<&TraceReport>) -> Judgement {
+    /// Words for `verdict`. `shown` is the trace of a violation as people see it; `by_levels` says whether levels are held as wholes.
+    pub fn of(
+        verdict: &Verdict,
+        stats: &Stats,
+        by_levels: bool,
+        ask: &Ask,
+        view: &View,
+        shown: Option<&TraceReport>,
+    ) -> Judgement {
         let (verdict, reason, exit_code) = match verdict {
             Verdict::Holds => ("holds", holds(ask, view), exit::HOLDS),
             Verdict::HoldsUnless(odds) => ("holds unless collision", unless(*odds, stats), exit::HOLDS_UNLESS),
@@ -39,7 +46,7 @@ impl Judgement {
                     What::Property(number) => property(view, number, &steps),
                 }
             }
-            Verdict::Unknown(why) => ("unknown", unknown(why, stats), exit::UNKNOWN),
+            Verdict::Unknown(why) => ("unknown", unknown(why, stats, by_levels), exit::UNKNOWN),
         };
         Judgement { verdict, headline: headline(verdict, has(view, PropertyKind::Goal)), reason, exit_code }
     }
@@ -122,8 +129,13 @@ fn steps(count: usize) -> String {
     }
 }
 
-fn unknown(why: &Why, stats: &Stats) -> String {
+fn unknown(why: &Why, stats: &Stats, by_levels: bool) -> String {
     let what = match why {
+        Why::Memory if by_levels && stats.levels > 0 => format!(
+            "memory: level {} does not fit beside the levels that must stay ({} states are held)",
+            stats.levels,
+            show_count(stats.held)
+        ),
         Why::Memory if stats.capacity > 0 && stats.held >= stats.capacity => format!(
             "memory: all {} states that the cache holds are on the stack, wait to be expanded or are kept: a larger one is needed, \
              {CACHE_SIZE_FORMS}",

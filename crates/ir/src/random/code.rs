@@ -387,10 +387,17 @@ impl<'a> Code<'a> {
         let limit = if self.draw.chance(12) { rounds } else { rounds + 1 + self.draw.within(0, 5) } as u32;
         let over = Expr::binary(BinOp::Ge, Expr::read(counter), Expr::Const(rounds));
         let next = Expr::binary(BinOp::Add, Expr::read(counter), Expr::Const(1));
-        let mut body = vec![Stmt::If { condition: over, then: vec![Stmt::Break(0)], otherwise: Vec::new() }];
-        body.extend(self.list(depth, exits + 1));
-        body.push(Stmt::assign(counter, next, Narrow::Trap));
-        vec![Stmt::Reset(counter.into()), Stmt::Loop { limit, body }]
+        let leave = |condition: Expr| Stmt::If { condition, then: vec![Stmt::Break(0)], otherwise: Vec::new() };
+        let mut body = self.list(depth, exits + 1);
+        let count = Stmt::assign(counter, next, Narrow::Trap);
+        // Every other one is asked at its end, as front ends do it.
+        if counter.0.is_multiple_of(2) {
+            body.insert(0, leave(over));
+            body.push(count);
+            return vec![Stmt::Reset(counter.into()), Stmt::Loop { limit, body }];
+        }
+        body.extend([leave(Expr::equal(Expr::read(counter), Expr::Const(rounds))), count]);
+        vec![Stmt::assign(counter, Expr::Const(0), Narrow::Trap), Stmt::Loop { limit, body }]
     }
 }
 

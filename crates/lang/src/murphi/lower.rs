@@ -120,13 +120,14 @@ pub fn program(
     Ok(Translated { system, types, vars, covers, defined })
 }
 
-/// Translates an expression over the names of a model into a property; also tells whether it names a value of a scalarset.
+/// Translates an expression over the names of a model into a property, or into a value if it is no property of any kind; also
+/// tells whether it names a value of a scalarset.
 pub fn property(
     text: &str,
     program: &Program,
     expr: &Expr,
     expr_text: &str,
-    kind: PropertyKind,
+    kind: Option<PropertyKind>,
     options: &Options,
     diagnostics: &mut Diagnostics,
 ) -> Lowered<(Property, bool)> {
@@ -143,7 +144,11 @@ pub fn property(
     lowerer.diagnostics = diagnostics;
     lowerer.as_shown = true;
     lowerer.set_text(expr_text);
-    let property = lowerer.property_of(expr, kind, expr_text.trim().to_string())?;
+    let name = expr_text.trim().to_string();
+    let property = match kind {
+        Some(kind) => lowerer.property_of(expr, kind, name)?,
+        None => lowerer.value_of(expr, name)?,
+    };
     Ok((property, lowerer.element_named))
 }
 

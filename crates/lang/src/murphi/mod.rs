@@ -84,17 +84,28 @@ pub fn load(source: &Source, options: &Options) -> Result<(System, Symbols, Vec<
 
 /// Reads an expression over the global names of a model. Values of scalarsets can be named as traces name them (`Proc_1`).
 pub fn property(symbols: &Symbols, text: &str, kind: PropertyKind) -> Result<Property, Vec<Diagnostic>> {
-    let (mut property, _) = read_property(symbols, text, kind)?;
+    let (mut property, _) = read_property(symbols, text, Some(kind))?;
+    symbols.rebased.property(&mut property);
+    Ok(property)
+}
+
+/// The same for a number, which is no property of any kind.
+pub fn value(symbols: &Symbols, text: &str) -> Result<Property, Vec<Diagnostic>> {
+    let (mut property, _) = read_property(symbols, text, None)?;
     symbols.rebased.property(&mut property);
     Ok(property)
 }
 
 /// Does an expression name a value of a scalarset? Then it is not the same for all of them, and symmetry says nothing about it.
 pub fn names_elements(symbols: &Symbols, text: &str) -> bool {
-    read_property(symbols, text, PropertyKind::Goal).is_ok_and(|(_, named)| named)
+    read_property(symbols, text, Some(PropertyKind::Goal)).is_ok_and(|(_, named)| named)
 }
 
-fn read_property(symbols: &Symbols, text: &str, kind: PropertyKind) -> Result<(Property, bool), Vec<Diagnostic>> {
+fn read_property(
+    symbols: &Symbols,
+    text: &str,
+    kind: Option<PropertyKind>,
+) -> Result<(Property, bool), Vec<Diagnostic>> {
     let mut diagnostics = Diagnostics::default();
     let program = parser::program(&symbols.text, &mut Diagnostics::default());
     let made = parser::expression(text, &mut diagnostics).ok().and_then(|expr| {

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, Variable};
 use plimsoll_ir::layout::size_bits;
 use plimsoll_ir::walk::{expr_places, stmt_places};
-use plimsoll_ir::{Access as PathAccess, Choice, Expr, Layout, Locals, Place, Root, Stmt, System, Type};
+use plimsoll_ir::{Access as PathAccess, Choice, Expr, Layout, Locals, Place, Root, Stmt, System, TempId, Type};
 use std::sync::atomic::AtomicBool;
 
 use super::call::{Imports, Procedures};
@@ -70,6 +70,8 @@ pub(super) struct Scope<'a> {
     pub faults: bool,
     pub discard: Block,
     pub exits: Vec<Exit>,
+    /// A temporary that the statement before has set to a constant.
+    pub just_set: Option<(TempId, i64)>,
     /// Holds the violation flag, where there are assertions.
     pub failed: Option<Variable>,
     /// The successor under construction, once the guard holds.
@@ -363,6 +365,7 @@ impl Scope<'_> {
             faults: false,
             discard: fault,
             exits: Vec::new(),
+            just_set: None,
             failed: None,
             body: None,
         }

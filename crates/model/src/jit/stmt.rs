@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, types};
-use cranelift_frontend::Switch;
+use cranelift_frontend::{Switch, Variable};
 use plimsoll_ir::walk::stmt_calls;
-use plimsoll_ir::{BinOp, Expr, Place, Root, Stmt, TempId, UNLIMITED, VarId};
+use plimsoll_ir::{BinOp, Expr, Place, Root, Stmt, TempId, UNLIMITED, UnOp, VarId};
 use std::sync::atomic::AtomicBool;
 
-use super::emit::Emitter;
+use super::emit::{Emitter, Home};
 use super::known::Known;
+use super::range::Range;
 use crate::Step;
 
 /// So many comparisons with the same value become a table.
@@ -35,7 +36,18 @@ impl Emitter<'_, '_> {
         while let [stmt, rest @ ..] = stmts {
             if let Some((temp, cases)) = cases(stmts) {
                 self.switch(temp, &cases);
+                self.scope.just_set = None;
                 stmts = &stmts[cases.len()..];
+            } else if let Some((asked, variable, rest)) = self.asked_at_once(stmts) {
+                let Asked { value, holds, then, otherwise } = asked;
+                let (then, otherwise) = if holds { (then, otherwise) } else { (otherwise, then) };
+                self.scope.just_set = None;
+                let goes_on = self.branches(value, then, otherwise, Some(variable));
+                self.scope.just_set = None;
+                if !goes_on {
+                    return false;
+                }
+                stmts = rest;
             } else if self.step(stmt) {
                 stmts = rest;
             } else {
@@ -43,6 +55,20 @@ impl Emitter<'_, '_> {
             }
         }
         true
+    }
+
+    /// A truth that is put into a register and asked for by the next statement: one branch does both.
+    fn asked_at_once<'s>(&self, stmts: &'s [Stmt]) -> Option<(Asked<'s>, Variable, &'s [Stmt])> {
+        let (asked, temp, rest) = asked(stmts)?;
+        let scalar = self.scope.locals.temps[temp.index()].1.as_scalar()?;
+        match self.scope.homes[temp.index()] {
+            Home::Register(variable, range)
+                if Range::TRUTH.within(range) && scalar.contains(0) && scalar.contains(1) =>
+            {
+                Some((asked, variable, rest))
+            }
+            _ => None,
+        }
     }
 
     /// Jumps to the case that a temporary asks for; goes on here if there is none. No case ends at its end.
@@ -70,6 +96,17 @@ impl Emitter<'_, '_> {
     }
 
     pub fn step(&mut self, stmt: &Stmt) -> bool {
+        let begins_at = self.scope.just_set.take();
+        let goes_on = self.step_after(stmt, begins_at);
+        self.scope.just_set = match stmt {
+            Stmt::Assign { to, value: Expr::Const(value), .. } => whole_temp(to).map(|temp| (temp, *value)),
+            _ => None,
+        };
+        goes_on
+    }
+
+    /// One statement, where the one before has set a temporary to a constant.
+    fn step_after(&mut self, stmt: &Stmt, begins_at: Option<(TempId, i64)>) -> bool {
         match stmt {
             Stmt::Assign { to, value, narrow } => {
                 let value = self.eval(value);
@@ -88,9 +125,12 @@ impl Emitter<'_, '_> {
                 self.sort(place);
                 true
             }
-            Stmt::If { condition, then, otherwise } => self.branches(condition, then, otherwise),
+            Stmt::If { condition, then, otherwise } => self.branches(condition, then, otherwise, None),
             Stmt::Block(body) => self.block(body),
-            Stmt::Loop { limit, body } => self.repeat(*limit, body),
+            Stmt::Loop { limit, body } => match counting(*limit, body, begins_at) {
+                Some(counting) if self.can_count(&counting) => self.count_up(*limit, &counting),
+                _ => self.repeat(*limit, body),
+            },
             Stmt::Break(depth) => {
                 self.leave(*depth);
                 false
@@ -115,14 +155,19 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn branches(&mut self, condition: &Expr, then: &[Stmt], otherwise: &[Stmt]) -> bool {
+    /// Runs one of two lists; the register `to` gets the truth of the condition.
+    fn branches(&mut self, condition: &Expr, then: &[Stmt], otherwise: &[Stmt], to: Option<Variable>) -> bool {
         let (yes, no, after) = (self.fresh(), self.fresh(), self.fresh());
         self.branch(condition, yes, no);
         let before = self.known();
         let mut ends = Vec::new();
-        for (start, stmts) in [(yes, then), (no, otherwise)] {
+        for (start, stmts, truth) in [(yes, then, 1), (no, otherwise, 0)] {
             self.b.switch_to_block(start);
             self.set_known(before.clone());
+            if let Some(variable) = to {
+                let truth = self.constant(truth);
+                self.b.def_var(variable, truth.value);
+            }
             if self.run(stmts) {
                 self.b.ins().jump(after, &[]);
                 ends.push(self.known());
@@ -168,6 +213,47 @@ impl Emitter<'_, '_> {
             let next = self.b.ins().iadd_imm_s(count, 1);
             self.b.ins().jump(head, &[next.into()]);
         }
+        self.end_exit()
+    }
+
+    /// Does nothing but a register hold the counter?
+    fn can_count(&self, counting: &Counting) -> bool {
+        let Home::Register(_, range) = self.scope.homes[counting.temp.index()] else { return false };
+        let scalar = self.scope.locals.temps[counting.temp.index()].1.as_scalar();
+        let values = Range::new(counting.low, counting.high);
+        values.within(range) && scalar.is_some_and(|scalar| values.within(Range::new(scalar.low, scalar.high)))
+    }
+
+    /// A loop that counts: in its rounds the counter is known to lie between its bounds, and it ends by itself.
+    fn count_up(&mut self, limit: u32, counting: &Counting) -> bool {
+        let Counting { temp, low, high, body } = *counting;
+        let home = self.scope.homes[temp.index()];
+        let Home::Register(variable, _) = home else { unreachable!("just seen") };
+        self.forget_written(body);
+        let at_head = self.known();
+        let (head, after) = (self.fresh(), self.fresh());
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(head);
+        if limit > UNWATCHED_ROUNDS {
+            self.scope.faults = true;
+            self.fault_if_stopped();
+        }
+        self.set_known(at_head);
+        self.scope.homes[temp.index()] = Home::Register(variable, Range::new(low, high));
+        self.scope.exits.push(Exit { after, left: false, known: None });
+        if self.run(body) {
+            let (last, next) = (self.fresh(), self.fresh());
+            let value = self.b.use_var(variable);
+            let is_last = self.b.ins().icmp_imm_s(IntCC::Equal, value, high);
+            self.b.ins().brif(is_last, last, &[], next, &[]);
+            self.b.switch_to_block(next);
+            let following = self.b.ins().iadd_imm_s(value, 1);
+            self.b.def_var(variable, following);
+            self.b.ins().jump(head, &[]);
+            self.b.switch_to_block(last);
+            self.leave(0);
+        }
+        self.scope.homes[temp.index()] = home;
         self.end_exit()
     }
 
@@ -238,6 +324,70 @@ impl Emitter<'_, '_> {
             let written = procedures.summaries[call.procedure.index()].writes.iter();
             written.for_each(|&var| body.known.forget(of_var(var)));
         });
+    }
+}
+
+/// A truth, and what is done where it holds or does not hold.
+struct Asked<'s> {
+    value: &'s Expr,
+    holds: bool,
+    then: &'s [Stmt],
+    otherwise: &'s [Stmt],
+}
+
+/// The first two statements, if one computes a truth and the other asks for it; with where it is put, and the statements behind.
+fn asked(stmts: &[Stmt]) -> Option<(Asked<'_>, TempId, &[Stmt])> {
+    let [Stmt::Assign { to, value, .. }, Stmt::If { condition, then, otherwise }, rest @ ..] = stmts else {
+        return None;
+    };
+    let temp = whole_temp(to)?;
+    let is_truth = match value {
+        Expr::Unary(UnOp::Not, _) => true,
+        Expr::Binary(op, ..) => op.is_truth() || matches!(op, BinOp::And | BinOp::Or),
+        _ => false,
+    };
+    let (holds, read) = match condition {
+        Expr::Unary(UnOp::Not, inner) => (false, &**inner),
+        condition => (true, condition),
+    };
+    let reads_it = matches!(read, Expr::Read(place) if whole_temp(place) == Some(temp));
+    (is_truth && reads_it).then_some((Asked { value, holds, then, otherwise }, temp, rest))
+}
+
+/// A loop over all values of a temporary from a first to a last one.
+struct Counting<'s> {
+    temp: TempId,
+    low: i64,
+    high: i64,
+    /// Without the statements that count.
+    body: &'s [Stmt],
+}
+
+/// A loop whose rounds end by leaving it at the last value of a temporary, or else counting that up, if nothing else writes
+/// to it and it `begins_at` a value not beyond.
+fn counting(limit: u32, body: &[Stmt], begins_at: Option<(TempId, i64)>) -> Option<Counting<'_>> {
+    let (temp, low) = begins_at?;
+    let [body @ .., Stmt::If { condition, then, otherwise }, Stmt::Assign { to, value, .. }] = body else {
+        return None;
+    };
+    let reads = |expr: &Expr| matches!(expr, Expr::Read(place) if whole_temp(place) == Some(temp));
+    let Expr::Binary(BinOp::Eq, left, last) = condition else { return None };
+    let Expr::Binary(BinOp::Add, counted, one) = value else { return None };
+    let &Expr::Const(high) = &**last else { return None };
+    let leaves = matches!(&then[..], [Stmt::Break(0)]) && otherwise.is_empty();
+    let counts = whole_temp(to) == Some(temp) && reads(left) && reads(counted) && **one == Expr::TRUE;
+    let rounds = high.checked_sub(low)?.checked_add(1)?;
+    let mut written = false;
+    each_written(body, &mut |place| written |= place.root == Root::Temp(temp));
+    let ends = rounds >= 1 && rounds <= i64::from(limit);
+    (leaves && counts && ends && !written).then_some(Counting { temp, low, high, body })
+}
+
+/// The temporary, if a place is a whole one.
+fn whole_temp(place: &Place) -> Option<TempId> {
+    match place.root {
+        Root::Temp(temp) if place.path.is_empty() => Some(temp),
+        _ => None,
     }
 }
 

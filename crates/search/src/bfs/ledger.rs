@@ -111,14 +111,21 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
     }
 
     /// Shows a block that was just entered, whole, to the observer, if there is one.
-    pub fn show(&mut self, block: &Expansion, are_starts: bool, settled: impl Fn() -> bool) -> Result<(), Why> {
+    pub fn show(
+        &mut self,
+        block: &Expansion,
+        are_starts: bool,
+        defers: bool,
+        settled: impl Fn() -> bool,
+    ) -> Result<(), Why> {
         let Some(observer) = &mut self.observer else { return Ok(()) };
+        let fresh = (!defers).then_some(&block.fresh[..]);
         let seen = Seen {
             first: block.first,
             block: block.block(),
             successors: &block.out,
-            fresh: &block.fresh,
-            first_fresh: self.log.len() - block.fresh.len() as u64,
+            fresh,
+            first_fresh: self.log.len() - fresh.map_or(0, <[u32]>::len) as u64,
             entry: &block.entry,
             settled: settled(),
         };
@@ -143,6 +150,14 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
     pub fn degree(&self) -> usize {
         let degree = self.tally.stats.transitions.checked_div(self.expanded);
         degree.map_or(self.model.most_successors(), |degree| degree as usize)
+    }
+
+    /// A level is complete: the log may forget how states were found that nothing waiting descends from. What was found is still
+    /// to be told.
+    pub fn prune(&mut self) {
+        if self.found.is_none() && self.log.is_long() {
+            self.log.prune(self.expanded, self.initial_states);
+        }
     }
 
     /// Was a violation found that nothing in the rest of `level` can come before?

@@ -1,14 +1,46 @@
-//! What a breadth-first search tells a store that holds levels as wholes ([`plimsoll_store::Tiers::seal`]).
+//! What a breadth-first search tells a store that holds levels as wholes ([`plimsoll_store::Tiers::seal`]), or may come to
+//! do so.
 
-use super::{Leader, write};
+use super::ledger::Ledger;
+use super::{Leader, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
-use plimsoll_store::Full;
+use plimsoll_store::{Entry, Full, Outlook};
 
-impl<M: Model + ?Sized> Leader<'_, '_, '_, M> {
-    /// A level is complete, and what is fresh in it waits.
-    pub(super) fn end_level(&mut self) -> Result<(), Why> {
+/// Levels may have so many successors more than is usual.
+const SPARE_SUCCESSORS: usize = 1024;
+
+impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
+    /// Takes note of how far the search is; states of `level` will be found next.
+    pub(super) fn look_out(&mut self, level: u32, ledger: &Ledger<'a, '_, M>) {
+        let stats = &ledger.tally.stats;
+        let waiting = read(&self.search.queue).len();
+        let successors = waiting.saturating_mul(ledger.degree() + 1).min(self.search.crew.wave_successors);
+        self.outlook = Outlook {
+            level,
+            states: stats.states,
+            matched: stats.matched,
+            waiting: waiting as u64,
+            next_bytes: ledger.log.more_bytes(successors + SPARE_SUCCESSORS),
+            ..self.outlook
+        };
+    }
+
+    /// Lets a store climb that can, before the keys of some blocks are entered ([`plimsoll_store::Tiers::make_way`]).
+    pub(super) fn make_way(&mut self, entries: &[&Entry]) -> Result<(), Why> {
         let search = self.search;
+        let count = entries.iter().map(|entry| entry.len()).sum();
+        let (waiting_bytes, more) = read(&search.queue).bytes(count);
+        let outlook = Outlook { waiting_bytes, next_bytes: more + self.outlook.next_bytes, ..self.outlook };
+        write(&search.tiers).make_way(entries, outlook).map_err(|Full| Why::Memory)
+    }
+
+    /// A level is complete, and what is fresh in it waits.
+    pub(super) fn end_level(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        if read(&search.tiers).forgets() {
+            ledger.prune();
+        }
         let mut tiers = write(&search.tiers);
         let wants_anchor = tiers.seal();
         let mut queue = write(&search.queue);

@@ -13,7 +13,7 @@ use super::{FLUSH, Leader, MERGE, SIFT, Worker, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Entry, Needs, Piece, Queue, Recent, Shortage};
+use plimsoll_store::{Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -50,9 +50,11 @@ impl Settled {
 }
 
 impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
-    /// Makes sure that all keys of some blocks find room, if there is a disk; states of `level` are being found.
+    /// Makes sure that all keys of some blocks find room, if there is a disk or another way to go on; states of `level`
+    /// are being found.
     pub(super) fn make_room(&mut self, entries: &[&Entry], level: u32) -> Result<(), Why> {
         let search = self.search;
+        self.make_way(entries)?;
         // The older tables leave first; should that not be enough, all.
         for everything in [false, true] {
             if write(&search.tiers).has_room(entries) {
@@ -79,6 +81,8 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if is_full && read(&search.tiers).layers().is_some() {
             self.flush(level, true)?;
             encode(&mut self.worker);
+        } else if is_full && write(&search.tiers).give_up_frozen(self.outlook) {
+            encode(&mut self.worker);
         }
         Ok(())
     }
@@ -90,6 +94,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             let mut tiers = write(&search.tiers);
             if tiers.held().0 == 0 {
                 return Err(Why::Memory);
+            }
+            if !tiers.defers() {
+                tiers.note_climb(Rung::Layers, self.outlook);
             }
             search.coder.with(|coder| tiers.begin_flush(coder, level, everything));
             tiers.shards()
@@ -154,6 +161,12 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             let place = queue.extend(settled.survivors.origins.len())?;
             settled.number(search.model, &queue, place);
             ledger.enter_survivors(&settled, level)?;
+            if let Some(observer) = &mut ledger.observer {
+                let mut keys = Vec::new();
+                let encoded = search.coder.keys_of(&settled.survivors.states, &mut self.worker.keys, &mut keys);
+                encoded.map_err(|Full| Why::Memory)?;
+                observer.fresh(&keys)?;
+            }
         }
         self.settled = settled;
         Ok(())

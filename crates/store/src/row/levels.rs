@@ -23,9 +23,11 @@ pub enum LevelRule {
     Random,
     Smallest,
     Largest,
+    /// Those between two that are twice as far apart, and so on.
+    Stratified,
 }
 
-const NAMES: [(LevelRule, &str, &str); 8] = [
+const NAMES: [(LevelRule, &str, &str); 9] = [
     (LevelRule::LowestLevel, "LLNR", "the lowest level"),
     (LevelRule::LeastRecent, "LRU", "the level of which no state was met for the longest time"),
     (LevelRule::MostRecent, "MRU", "the level of which a state was met last"),
@@ -34,6 +36,11 @@ const NAMES: [(LevelRule, &str, &str); 8] = [
     (LevelRule::Random, "RND", "chance decides"),
     (LevelRule::Smallest, "SMALL", "the level with the fewest states"),
     (LevelRule::Largest, "LARGE", "the level with the most states"),
+    (
+        LevelRule::Stratified,
+        "SC",
+        "every second level; when none of those is left, every second of the others, and so on",
+    ),
 ];
 
 /// How streams are written, and what they are if nothing more is said.
@@ -43,6 +50,8 @@ pub const STREAM_FORMS: &str = "write `snapshots:(c2,LLNR,5)(2,LFU,10)`: caches 
 const SAFETY_NET: &str = "(c2,LLNR,5)(2,LFU,10)";
 const PEBBLE: &str = "(c2,LLNR,5)";
 const FRONTIER_LEVELS: u32 = 5;
+/// Levels that stay longest when `auto` holds levels.
+const NEWEST_LEVELS: u32 = 3;
 /// No backtracking set.
 const WITHOUT: &str = "-BT";
 /// Every state has a number for the levels that it is in, and those are few.
@@ -50,7 +59,7 @@ const MOST_LEVELS: u32 = 1000;
 const MOST_PERIOD: u32 = 1 << 20;
 
 impl LevelRule {
-    pub const ALL: [LevelRule; 8] = [
+    pub const ALL: [LevelRule; 9] = [
         LevelRule::LowestLevel,
         LevelRule::LeastRecent,
         LevelRule::MostRecent,
@@ -59,6 +68,7 @@ impl LevelRule {
         LevelRule::Random,
         LevelRule::Smallest,
         LevelRule::Largest,
+        LevelRule::Stratified,
     ];
 
     pub fn name(self) -> &'static str {
@@ -72,9 +82,27 @@ impl LevelRule {
 }
 
 impl Row {
-    /// Are levels held as wholes?
+    /// Are levels held as wholes, from the first state on?
     pub fn has_levels(&self) -> bool {
-        self.tiers.iter().any(|tier| tier.unit == Unit::Level)
+        self.tiers[0].unit == Unit::Level
+    }
+
+    /// Are states held as long as there is memory, and whole levels from then on?
+    pub fn climbs(&self) -> bool {
+        matches!(self.tiers[..], [Tier { replace: Replace::Nobody, .. }, Tier { unit: Unit::Level, .. }, ..])
+    }
+
+    /// The tiers of levels alone.
+    pub fn levels(&self) -> Row {
+        Row { tiers: self.tiers.iter().filter(|tier| tier.unit == Unit::Level).copied().collect() }
+    }
+
+    /// Every state is held. When memory is almost full, what comes then is held by level: the newest levels, and as many of
+    /// the others as fit, at distances that grow.
+    pub fn auto() -> Row {
+        let newest = level_tier(Admit::Every(1), LevelRule::LowestLevel, Room::Levels(NEWEST_LEVELS));
+        let others = level_tier(Admit::Every(1), LevelRule::Stratified, Room::Levels(MOST_LEVELS));
+        Row { tiers: vec![Row::full().tiers[0], newest, others] }
     }
 
     /// Is there a backtracking set?
@@ -84,8 +112,10 @@ impl Row {
 
     /// Where levels are held: are cycles caught however long they are?
     pub fn catches_cycles(&self) -> bool {
-        let catches =
-            |tier: &Tier| matches!((tier.admit, tier.room), (Admit::Growing(_), _) | (_, Room::LevelsAgain(_)));
+        let catches = |tier: &Tier| {
+            matches!((tier.admit, tier.room), (Admit::Growing(_), _) | (_, Room::LevelsAgain(_)))
+                || tier.replace == Replace::Level(LevelRule::Stratified)
+        };
         self.kept_levels().is_some() || self.tiers.iter().any(catches)
     }
 

@@ -76,15 +76,21 @@ impl Compact {
         if line >= self.lines { line - self.lines } else { line }
     }
 
+    /// The home of an entry found in `line`.
+    #[inline(always)]
+    pub fn home(&self, line: usize, entry: u32) -> usize {
+        let (attempt, rest) = (entry >> REST_BITS, entry & REST_MASK);
+        if attempt == 1 {
+            return line;
+        }
+        let jump = self.jump(rest, attempt);
+        if line >= jump { line - jump } else { line + self.lines - jump }
+    }
+
     /// The mixed value of an entry found in `line`, and whether it is at home there.
     #[inline(always)]
     pub fn value(&self, line: usize, entry: u32) -> (u64, bool) {
-        let (attempt, rest) = (entry >> REST_BITS, entry & REST_MASK);
-        let home = match attempt {
-            1 => line,
-            _ => (line + self.lines - self.jump(rest, attempt)) % self.lines,
-        };
-        (self.join(home, rest), attempt == 1)
+        (self.join(self.home(line, entry), entry & REST_MASK), entry >> REST_BITS == 1)
     }
 }
 

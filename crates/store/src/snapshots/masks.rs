@@ -27,6 +27,11 @@ struct Set {
     with_level: Option<u16>,
 }
 
+/// A set, its place among the others and in the index, and its members in both.
+fn bytes_of(members: usize) -> usize {
+    2 * (size_of::<Set>() + 2 * size_of::<Vec<u32>>()) + 2 * members * size_of::<u32>()
+}
+
 /// The sets of one table.
 #[derive(Debug)]
 pub(crate) struct Masks {
@@ -40,6 +45,8 @@ pub(crate) struct Masks {
     sampled: bool,
     alone: u16,
     live: usize,
+    /// What the sets take.
+    bytes: usize,
 }
 
 impl Masks {
@@ -54,6 +61,7 @@ impl Masks {
             sampled: true,
             alone: NONE,
             live: 0,
+            bytes: 0,
         };
         masks.begin(0, true, |_| 0);
         masks
@@ -85,6 +93,12 @@ impl Masks {
             }
             set.with_level = None;
         }
+        self.bytes = self.sets.iter().map(|set| bytes_of(set.members.len())).sum();
+    }
+
+    /// Bytes that the sets take, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many states are held.
@@ -123,6 +137,7 @@ impl Masks {
             self.live_sets.push(false);
             (self.sets.len() - 1) as u16
         });
+        self.bytes += bytes_of(members.len());
         self.numbers.insert(members.clone(), number);
         self.live_sets[number as usize] = true;
         self.sets[number as usize] = Set { members, ..Set::default() };

@@ -45,6 +45,11 @@ impl Cache {
         Cache { tier, rule, room: room as usize, period, growth, waits: 0, held: Vec::new() }
     }
 
+    /// How many levels it keeps whatever memory there is.
+    fn least(&self) -> usize {
+        if self.tier.admit == Admit::Every(1) && self.rule == LevelRule::LowestLevel { 2 } else { 1 }
+    }
+
     /// Is the level that is offered now taken?
     fn admits(&mut self) -> bool {
         if self.waits > 0 {
@@ -65,6 +70,7 @@ impl Cache {
             LevelRule::LeastFrequent => snapshot.hits,
             LevelRule::MostFrequent => u64::MAX - snapshot.hits,
             // The same chance each time that the same search is made.
+            LevelRule::Stratified => snapshot.level.trailing_zeros() as u64,
             LevelRule::Random => crate::hash::words(&[snapshot.level, self.waits, self.period]),
             LevelRule::Smallest => snapshot.states,
             LevelRule::Largest => u64::MAX - snapshot.states,
@@ -118,9 +124,10 @@ impl Stream {
     }
 
     /// Gives up a level, for there is no memory for it: of the cache that has most, of several the last; its period
-    /// grows, if it does, as if it had taken one. Every cache keeps a level at least, for without any a search would not end in reasonable time.
+    /// grows, if it does, as if it had taken one. Every cache keeps a level at least, for without any a search would not end
+    /// in reasonable time; and one that takes all levels keeps two, or a search whose steps can be taken back would turn round.
     pub fn give_up(&mut self) -> Option<u32> {
-        let caches = self.caches.iter_mut().filter(|cache| cache.held.len() > 1);
+        let caches = self.caches.iter_mut().filter(|cache| cache.held.len() > cache.least());
         let cache = caches.max_by_key(|cache| cache.held.len())?;
         cache.period = cache.period.saturating_add(cache.growth);
         Some(cache.give_up().level)
@@ -218,6 +225,6 @@ mod tests {
         let period = stream.caches[1].period;
         assert_eq!(period, 7 + 2, "two more than without");
         while stream.give_up().is_some() {}
-        assert_eq!((stream.old().collect::<Vec<_>>(), stream.len()), (vec![15], 2));
+        assert_eq!((stream.old().collect::<Vec<_>>(), stream.len()), (vec![15], 3));
     }
 }

@@ -2,14 +2,17 @@
 //!
 //! Lines are like those of [`crate::packed`], but in whole bytes; a place takes two bytes more. A state whose set is empty is held no
 //! more: the next that comes to its line takes its place, so nothing is cleaned up when a level is dropped. What finds its
-//! home full of others goes to another line, and the line is marked: only where it is marked a lookup goes on. When
-//! the table grows, or too many lines are marked, every state that is held is put in its place anew.
+//! home full of others goes to another line, and the line is marked: only where it is marked a lookup goes on. When too many
+//! lines are marked, what is held no more is cleared away and who is not at home moves closer; that takes no memory. When
+//! the table grows, those that are not at home wait outside ([`super::outside`]).
+
+mod order;
 
 use super::compact::{REST_BITS, TRIES, scan};
 use super::masks::Masks;
 use super::places::{Shape, by_tail, own};
 use crate::arena::{Arena, LINE, Line, Pages};
-use crate::budget::Full;
+use crate::budget::{Full, Grant};
 use crate::cache::Distinct;
 use crate::packed::Run;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -18,10 +21,15 @@ const TAG_BYTES: usize = 2;
 /// In the tag of a line's first place: states that are at home here may be elsewhere.
 const MARKED: u16 = 1 << 15;
 /// How full a table may be of states that are held.
-const LOAD_PERCENT: usize = 80;
-const SHORT_LOAD_PERCENT: usize = 72;
+const LOAD_PERCENT: usize = 85;
+const SHORT_LOAD_PERCENT: usize = 78;
 /// By how much tables grow.
-const GROWTH_PERCENT: usize = 135;
+const GROWTH_PERCENT: usize = 118;
+/// What it takes at least, where there is a choice, and up to which size growing costs nothing.
+const LEAST_GROWTH_PERCENT: usize = 110;
+const SMALL_LINES: usize = 4096;
+/// What sets of snapshots take is charged in such pieces.
+const MASKS_PIECE: usize = 16 << 10;
 /// Lines may be marked before the table is put in order again: a share of all, and so many times what is usual.
 const MARKED_SHARE: usize = 3;
 const MARKED_TIMES: usize = 2;
@@ -69,6 +77,12 @@ fn put<const TAIL: usize>(line: &mut Line, place: usize, entry: u32, tag: u16, t
     bytes[slots(TAIL) * (4 + TAG_BYTES) + place * TAIL..][..TAIL].copy_from_slice(&tail);
 }
 
+/// Is the state of an entry in another line than its home?
+#[inline(always)]
+fn is_displaced(entry: u32) -> bool {
+    entry >> REST_BITS > 1
+}
+
 /// Where a state that is held, or was, lies.
 enum Spot {
     Line(usize, usize),
@@ -88,6 +102,11 @@ pub(crate) struct LevelTable {
     aside: Vec<(u128, u16)>,
     marked: usize,
     usually_marked: usize,
+    /// Places that are taken by states that are not at home there.
+    displaced: usize,
+    /// For the sets, and what was taken of it.
+    grant: Grant,
+    charged: usize,
     pub forgotten: u64,
     /// By keys; if those depend on who came first, by states, and then those of all tables.
     pub distinct: Distinct,
@@ -96,7 +115,7 @@ pub(crate) struct LevelTable {
 
 impl LevelTable {
     /// A table for keys of `key_bits` bits, of which the first `common_bits` are the same in all.
-    pub fn new(key_bits: u32, common_bits: u32, arena: &Arena) -> Result<LevelTable, Full> {
+    pub fn new(key_bits: u32, common_bits: u32, arena: &Arena, grant: &Grant) -> Result<LevelTable, Full> {
         let mut lines = arena.pages();
         if !lines.grow(1, 0) {
             return Err(Full);
@@ -110,6 +129,9 @@ impl LevelTable {
             aside: Vec::new(),
             marked: 0,
             usually_marked: 0,
+            displaced: 0,
+            grant: grant.clone(),
+            charged: 0,
             forgotten: 0,
             distinct: Distinct::new(common_bits),
             by_states: false,
@@ -124,6 +146,16 @@ impl LevelTable {
 
     /// Makes sure that `count` more states of keys of `key_bits` bits fit, and that so many meetings can be noted.
     pub fn reserve(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        self.reserve_growing(count, key_bits, 100)
+    }
+
+    /// The same, but a large table does not grow by little again and again: whoever asks can give up levels instead.
+    pub fn reserve_well(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
+        let is_small = self.lines.lines() <= SMALL_LINES;
+        self.reserve_growing(count, key_bits, if is_small { 100 } else { LEAST_GROWTH_PERCENT })
+    }
+
+    fn reserve_growing(&mut self, count: usize, key_bits: u32, least_percent: usize) -> Result<(), Full> {
         if key_bits > self.key_bits {
             // Those that are there end with zeros.
             let before = std::mem::replace(&mut self.key_bits, key_bits);
@@ -138,13 +170,20 @@ impl LevelTable {
         if wanted > self.lines.lines() * room_of_hundred(self.shape.tail) / 100 {
             let least = (wanted * 100).div_ceil(room_of_hundred(self.shape.tail)) + 1;
             let comfortable = least.max(self.lines.lines() * GROWTH_PERCENT / 100);
-            if ![comfortable, least].into_iter().any(|lines| self.grow(lines)) {
+            let smallest = least.max(self.lines.lines() * least_percent / 100);
+            if ![comfortable, smallest].into_iter().any(|lines| self.grow(lines)) {
                 return Err(Full);
             }
         }
         let in_order = self.marked <= (self.lines.lines() / MARKED_SHARE).max(self.usually_marked * MARKED_TIMES);
-        if (!in_order || !self.masks.has_room(count)) && !self.grow(self.lines.lines()) {
-            return Err(Full);
+        if !in_order || !self.masks.has_room(count) {
+            by_tail!(self.shape.tail, TAIL => self.tidy::<TAIL>());
+        }
+        while self.charged < self.masks.bytes() {
+            if !self.grant.take(MASKS_PIECE as u64) {
+                return Err(Full);
+            }
+            self.charged += MASKS_PIECE;
         }
         if self.masks.has_room(count) { Ok(()) } else { Err(Full) }
     }
@@ -248,7 +287,9 @@ impl LevelTable {
                 let line = self.lines.line_mut(number);
                 if line[place] != 0 {
                     self.masks.leave(tag_of::<TAIL>(line, place));
+                    self.displaced -= is_displaced(line[place]) as usize;
                 }
+                self.displaced += (attempt > 1) as usize;
                 put(line, place, attempt << REST_BITS | rest, tag, tail);
             }
             None => self.aside.push((bare, tag)),
@@ -301,59 +342,31 @@ impl LevelTable {
         aside.filter(|(_, members)| !members.is_empty()).for_each(|(key, members)| visit(key, members));
     }
 
-    /// Grows to at least `lines`, or puts the table in order; false (and unchanged) if there is no room.
-    fn grow(&mut self, lines: usize) -> bool {
-        // Who is not at home waits outside meanwhile: about those of marked lines, and who finds a new home full.
-        let outside = self.marked * 2 + self.masks.live() / 8;
-        if !self.lines.grow(lines, outside * size_of::<(u128, u16)>()) {
-            return false;
-        }
-        let new = Shape::new(self.key_bits, self.common_bits, self.lines.lines());
-        let old = std::mem::replace(&mut self.shape, new);
-        let mut waiting = std::mem::take(&mut self.aside);
-        self.marked = 0;
-        by_tail!(old.tail, TAIL => self.spread::<TAIL>(&old, &mut waiting));
-        by_tail!(new.tail, TAIL => {
-            for (key, tag) in waiting {
-                self.masks.leave(tag);
-                if self.masks.is_live(tag) {
-                    self.enter::<TAIL>(key, |_, _| tag);
+    /// What a key is held for, if it is.
+    pub fn members(&self, key: u128) -> &[u32] {
+        let (home, rest) = self.shape.home((key >> 64) as u64);
+        by_tail!(self.shape.tail, TAIL => {
+            let tail = self.shape.tail::<TAIL>(key);
+            for attempt in 1..=TRIES {
+                let line = self.lines.line(self.shape.compact.line(home, rest, attempt));
+                let is_it = |&place: &usize| {
+                    line[place] == attempt << REST_BITS | rest && tail_of::<TAIL>(line, place) == &tail
+                };
+                if let Some(place) = (0..slots(TAIL)).find(is_it) {
+                    return self.masks.members(tag_of::<TAIL>(line, place));
+                }
+                if !is_marked::<TAIL>(line) {
+                    break;
                 }
             }
         });
-        self.usually_marked = self.marked;
-        self.masks.collect();
-        true
+        let aside = self.aside.iter().find(|&&(aside, _)| aside == own(key, self.common_bits));
+        aside.map_or(&[], |&(_, tag)| self.masks.members(tag))
     }
+}
 
-    /// Line by line from the top end downwards, what is at home goes to its new home, which is the same line or one above;
-    /// the rest waits, and what is held no more is gone.
-    fn spread<const TAIL: usize>(&mut self, old: &Shape, waiting: &mut Vec<(u128, u16)>) {
-        for number in (0..old.compact.lines()).rev() {
-            let line = std::mem::take(self.lines.line_mut(number));
-            for place in (0..slots(TAIL)).filter(|&place| line[place] != 0) {
-                let tag = tag_of::<TAIL>(&line, place);
-                if !self.masks.is_live(tag) {
-                    self.masks.leave(tag);
-                    continue;
-                }
-                let (key, home) = old.key::<TAIL>(number, line[place], tail_of(&line, place));
-                if !home || !by_tail!(self.shape.tail, NEW => self.place_at_home::<NEW>(key, tag)) {
-                    waiting.push((key, tag));
-                }
-            }
-        }
-    }
-
-    /// Puts a state that is not there into its home line, if that has room.
-    #[inline(always)]
-    fn place_at_home<const TAIL: usize>(&mut self, key: u128, tag: u16) -> bool {
-        let (home, rest) = self.shape.home((key >> 64) as u64);
-        let line = self.lines.line_mut(home);
-        let place = scan(line, 0).1.trailing_zeros() as usize;
-        if place < slots(TAIL) {
-            put(line, place, 1 << REST_BITS | rest, tag, self.shape.tail::<TAIL>(key));
-        }
-        place < slots(TAIL)
+impl Drop for LevelTable {
+    fn drop(&mut self) {
+        self.grant.give_back(self.charged as u64);
     }
 }

@@ -32,7 +32,7 @@ fn a_table_holds_what_sets_of_levels_say() {
     for (bits, range) in [(40, 3_000), (47, 60_000), (64, 20_000), (90, 20_000), (128, 9_000)] {
         let mut draw = Draw::new(bits as u64);
         let arena = Arena::new(Grant::unlimited());
-        let mut table = LevelTable::new(bits, 0, &arena).unwrap();
+        let mut table = LevelTable::new(bits, 0, &arena, &Grant::unlimited()).unwrap();
         let mut twin: HashMap<u128, BTreeSet<u32>> = HashMap::new();
         let mut snapshots: Vec<u32> = Vec::new();
         for level in 0..150 {
@@ -87,7 +87,7 @@ fn a_table_holds_what_sets_of_levels_say() {
 fn places_of_forgotten_states_are_used_again() {
     let budget = Budget::new(256 << 10);
     let arena = Arena::new(budget.grant("levels", 256 << 10));
-    let mut table = LevelTable::new(50, 0, &arena).unwrap();
+    let mut table = LevelTable::new(50, 0, &arena, &Grant::unlimited()).unwrap();
     for level in 0..500u32 {
         table.masks.begin(level, false, |_| 0);
         let keys: Vec<u128> = (0..4_000).map(|number| key(level as u64 * 4_000 + number, 50)).collect();
@@ -109,7 +109,7 @@ fn levels_are_given_up_when_there_is_no_room() {
     let row: Row = "snapshots:(c1,LLNR,3)(1,LFU,9)".parse().unwrap();
     let (arena, grant) = (Arena::new(Grant::unlimited()), Grant::unlimited());
     let mut snapshots = Snapshots::new(&row, 4_000, &grant);
-    let mut table = LevelTable::new(50, 0, &arena).unwrap();
+    let mut table = LevelTable::new(50, 0, &arena, &Grant::unlimited()).unwrap();
     snapshots.introduce(&mut table);
     for level in 0..60u64 {
         let keys: Vec<u128> = (0..900).map(|number| key(level * 900 + number, 50)).collect();
@@ -124,7 +124,7 @@ fn levels_are_given_up_when_there_is_no_room() {
 #[test]
 fn sets_that_become_too_many_are_an_answer() {
     let arena = Arena::new(Grant::unlimited());
-    let mut table = LevelTable::new(50, 0, &arena).unwrap();
+    let mut table = LevelTable::new(50, 0, &arena, &Grant::unlimited()).unwrap();
     // Each key is in levels of its own, of which there are more sets than numbers.
     let mut full = false;
     for level in 0..60 {

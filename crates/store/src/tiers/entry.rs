@@ -123,6 +123,15 @@ impl Entry {
         (self.states.run(all.clone()), self.states.positions(all))
     }
 
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
     /// How many of the states are fresh.
     pub fn fresh_count(&self) -> u32 {
         self.states.fresh_count()

@@ -7,12 +7,15 @@
 
 use super::{Arena, Entry, Shard, Table, Tiers, lock, own};
 use crate::arena::PAGE_BYTES;
+use crate::batch::Batch;
 use crate::budget::Full;
 use crate::codec::Coder;
 use crate::disk::Shortage;
 use crate::packed::Packed;
 use crate::runs::Layers;
+use std::ops::Range;
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Whoever leaves looks for what is not at home at most so many times, and has memory for a few keys whatever there is.
 const MOST_PASSES: usize = 16;
@@ -131,13 +134,23 @@ impl Tiers {
     }
 }
 
-impl Table {
-    fn into_packed(self) -> Option<Packed> {
-        match self {
-            Table::Packed(packed) => Some(packed),
-            _ => None,
+/// Enters keys into the younger table, which has room, and says of those that were not there what the older ones know. Most are
+/// in the younger one; what only an older one knew is in both from then on, and so stays when that leaves.
+pub(super) fn enter_younger_first(younger: &mut Packed, older: &[Packed], states: &Batch, range: Range<usize>) {
+    let answers = states.answers(range.clone());
+    let mut fresh = younger.insert_all(states.run(range.clone()), answers);
+    let is_fresh = |(_, answer): &(usize, &AtomicU8)| answer.load(Ordering::Relaxed) == 1;
+    let keys = |at: usize| states.run(range.start + at..range.start + at + 1);
+    for (at, _) in answers.iter().enumerate().filter(is_fresh) {
+        older.iter().for_each(|table| table.prefetch(keys(at)));
+    }
+    for (at, answer) in answers.iter().enumerate().filter(is_fresh) {
+        if older.iter().any(|table| table.contains(keys(at).key(0))) {
+            answer.store(0, Ordering::Relaxed);
+            fresh -= 1;
         }
     }
+    states.count_fresh(fresh);
 }
 
 impl Shard {
@@ -194,12 +207,18 @@ mod tests {
         assert!(flushed.len() > 8, "{flushed:?}");
         let since = flushed[flushed.len() - 2];
         let states: Vec<u32> = (since * 1000..400_000).collect();
-        // A few at a time: there must be room for all of them, as if they were new.
+        // What only the older table knew comes into the younger one, while that has room.
+        let mut asked = 0;
         for states in states.chunks(100) {
             encode(states, &tiers, &mut entry);
+            if !tiers.has_room(&[&entry]) {
+                break;
+            }
             tiers.enter_all(Block::of(states, &[0, states.len() as u32]), &entry).unwrap();
             entry.fresh(&mut fresh);
             assert!(fresh.is_empty(), "{} are forgotten", fresh.len());
+            asked += states.len();
         }
+        assert!(asked >= 1000, "{asked}");
     }
 }

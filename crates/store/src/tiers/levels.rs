@@ -1,13 +1,14 @@
 //! Tiers that hold levels as wholes: what all shards do together when a level or a wave is over.
 
-use super::{Block, Shard, Table, Tiers, own};
+use super::{BLOCK, Block, Shard, Table, Tiers, own};
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::Health;
-use crate::codec::Coder;
+use crate::codec::{Coder, Keys};
 use crate::hash;
 use crate::row::Row;
+use crate::sample::Sample;
 use crate::snapshots::Snapshots;
 use crate::snapshots::table::LevelTable;
 use std::ops::Range;
@@ -19,7 +20,7 @@ const USUAL_STATES: u64 = 1 << 16;
 /// Keys of trees get longer, up to this.
 const ROOT_BITS: u32 = u64::BITS;
 
-fn tables(shards: &mut [Mutex<Shard>]) -> Vec<&mut LevelTable> {
+pub(super) fn tables(shards: &mut [Mutex<Shard>]) -> Vec<&mut LevelTable> {
     shards
         .iter_mut()
         .filter_map(|shard| match &mut own(shard).last {
@@ -48,21 +49,15 @@ impl Tiers {
         assert!(!matches!(coder, Coder::Plain { .. }), "the plan has keys for states of levels");
         let (arena, key_bits) = (Arena::new(grant.clone()), coder.key_bits());
         let snapshots = Snapshots::new(row, capacity, grant);
-        let mut table = LevelTable::new(key_bits, 0, &arena)?;
+        let mut table = LevelTable::new(key_bits, 0, &arena, grant)?;
         table.by_states = coder.numbers_states();
         snapshots.introduce(&mut table);
-        Ok(Tiers {
-            shards: vec![Shard::new(Table::Levels(Box::new(table)))],
-            shard_bits: 0,
-            key_bits: AtomicU32::new(key_bits),
-            arena,
-            density: crate::packed::Density::USUAL,
-            sample: None,
-            digest_bits: None,
-            below: None,
-            snapshots: Some(snapshots),
-            grant: grant.clone(),
-        })
+        let sample = match coder {
+            Coder::Tree(tree) => Sample::new(tree.width(), grant),
+            _ => None,
+        };
+        let (shards, key_bits) = (vec![Shard::new(Table::Levels(Box::new(table)))], AtomicU32::new(key_bits));
+        Ok(Tiers { snapshots: Some(snapshots), sample, ..Tiers::of_shards(shards, 0, key_bits, arena, grant) })
     }
 
     /// Bytes that a state of a level takes.
@@ -102,13 +97,13 @@ impl Tiers {
     /// Divides a store of levels of one shard; see [`Tiers::divide`].
     pub(super) fn divide_levels(&mut self, shard_bits: u32) -> Result<(), Full> {
         let key_bits = *self.key_bits.get_mut();
-        let Tiers { shards, snapshots: Some(snapshots), arena, .. } = self else { return Err(Full) };
+        let Tiers { shards, snapshots: Some(snapshots), arena, grant, .. } = self else { return Err(Full) };
         let mut all = tables(shards);
         snapshots.count_hits(&mut all);
         let all = &*all[0];
         let mut divided: Vec<LevelTable> = Vec::new();
         for distinct in all.distinct.split(shard_bits) {
-            let mut table = LevelTable::new(key_bits, shard_bits, arena)?;
+            let mut table = LevelTable::new(key_bits, shard_bits, arena, grant)?;
             snapshots.introduce(&mut table);
             table.by_states = all.by_states;
             table.distinct = if all.by_states { all.distinct.clone() } else { distinct };
@@ -129,6 +124,45 @@ impl Tiers {
         self.shards = divided.into_iter().map(|table| Shard::new(Table::Levels(Box::new(table)))).collect();
         self.shard_bits = shard_bits;
         Ok(())
+    }
+
+    /// Tables that hold what those of levels hold, as `new` encodes it. All states so far are among `states`.
+    pub(super) fn levels_again(
+        &mut self,
+        old: &Coder,
+        mut new: Coder,
+        states: &[u32],
+    ) -> Result<(Coder, Vec<Mutex<Shard>>), Full> {
+        let Tiers { shards, snapshots: Some(snapshots), arena, grant, shard_bits, .. } = self else {
+            return Err(Full);
+        };
+        let mut before = tables(shards);
+        snapshots.count_hits(&mut before);
+        let mut after: Vec<LevelTable> = Vec::new();
+        for table in &before {
+            let mut again = LevelTable::new(new.key_bits(), *shard_bits, arena, grant)?;
+            snapshots.introduce(&mut again);
+            (again.by_states, again.forgotten) = (table.by_states, table.forgotten);
+            again.distinct = table.distinct.clone();
+            after.push(again);
+        }
+        let (mut keys, mut others) = (Keys::default(), Keys::default());
+        for states in states.chunks(BLOCK * new.width()) {
+            keys.clear();
+            others.clear();
+            new.reserve(states.len() / new.width())?;
+            old.encode(states, &mut keys)?;
+            new.encode(states, &mut others)?;
+            for (key, other) in keys.whole().zip(others.whole()) {
+                let members = before[shard_of((key >> 64) as u64, *shard_bits)].members(key);
+                if !members.is_empty() {
+                    let table = &mut after[shard_of((other >> 64) as u64, *shard_bits)];
+                    table.reserve(1, new.key_bits())?;
+                    table.restore(other, members);
+                }
+            }
+        }
+        Ok((new, after.into_iter().map(|table| Shard::new(Table::Levels(Box::new(table)))).collect()))
     }
 }
 

@@ -101,6 +101,9 @@ impl Run {
         };
         let verdict = report["verdict"].as_str().unwrap_or("");
         let finished = report["complete"] == Value::Bool(true) || expected.stops() && verdict != "unknown";
+        if report["forgotten"].as_u64().is_some_and(|forgotten| forgotten > 0) {
+            return Outcome::Unfinished("memory: states were forgotten, so counts are of visits".into());
+        }
         if !finished {
             return Outcome::Unfinished(report["reason"].as_str().unwrap_or("").into());
         }
@@ -167,6 +170,8 @@ mod tests {
         let report = json!({"complete": true, "states": 10, "transitions": 21, "levels": 0, "deadlocks": 5});
         assert_eq!(differences(judge("dfs", expected.clone(), report.clone())), ["transitions 21 instead of 20"]);
         assert_eq!(differences(judge("bfs", expected.clone(), report)).len(), 2);
+        let report = json!({"complete": true, "states": 11, "transitions": 22, "levels": 4, "forgotten": 1});
+        assert!(matches!(judge("bfs", expected.clone(), report), Outcome::Unfinished(_)));
         let report = json!({"complete": false, "reason": "memory"});
         assert_eq!(judge("bfs", expected, report), Outcome::Unfinished("memory".into()));
     }

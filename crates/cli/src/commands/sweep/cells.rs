@@ -4,6 +4,10 @@ use super::settings::Way;
 use crate::options::{Order, name_of};
 use serde_json::Value;
 
+/// The strategy that holds every state, and the store of what is given no size.
+pub const FULL: &str = "full";
+pub const USUAL_STORE: &str = "auto";
+
 /// A model, searched with every state held.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Base {
@@ -86,15 +90,15 @@ impl Base {
     }
 }
 
-/// A run with a cache.
+/// A run of a strategy, most with a cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     pub model: String,
     pub order: String,
     pub strategy: String,
-    /// How states are held: `plain` or `tree`.
+    /// How states are held, as `check` has it but for training with a share of the states.
     pub store: String,
-    /// Of the states of the model.
+    /// Room in per cent of the states of the model; 0 where that is no choice.
     pub percent: u32,
     /// `complete`; what ran out (`states`, `memory`, `time`); or `failed: ...`.
     pub result: String,
@@ -106,10 +110,12 @@ pub struct Cell {
     /// Memory of the cache alone, and of all structures.
     pub store_bytes: u64,
     pub all_bytes: u64,
+    /// Of the code of a state, where there is one.
+    pub code_bytes: f64,
 }
 
 impl Cell {
-    pub const COLUMNS: [&str; 13] = [
+    pub const COLUMNS: [&str; 14] = [
         "model",
         "order",
         "strategy",
@@ -123,10 +129,11 @@ impl Cell {
         "cpu_seconds",
         "store_bytes",
         "all_bytes",
+        "code_bytes",
     ];
 
     pub fn new(base: &Base, way: &Way, store: &str, percent: u32) -> Cell {
-        let (model, order, strategy) = (base.model.clone(), name_of(way.order), way.strategy.clone());
+        let (model, order, strategy) = (base.model.clone(), way.order_name(), way.strategy.clone());
         Cell { model, order, strategy, store: store.into(), percent, ..Cell::default() }
     }
 
@@ -142,6 +149,7 @@ impl Cell {
         (self.matched, self.depth) = (count("matched"), count("depth"));
         self.seconds = report["cpu_seconds"].as_f64().unwrap_or(0.0);
         (self.store_bytes, self.all_bytes) = ledger_bytes(report);
+        self.code_bytes = report["code_bytes"].as_f64().unwrap_or(0.0);
     }
 
     pub fn row(&self) -> Vec<String> {
@@ -150,6 +158,7 @@ impl Cell {
         row.extend([self.visits, self.transitions, self.matched, self.depth].map(|count| count.to_string()));
         row.push(format!("{:.4}", self.seconds));
         row.extend([self.store_bytes, self.all_bytes].map(|bytes| bytes.to_string()));
+        row.push(format!("{:.3}", self.code_bytes));
         row
     }
 
@@ -170,7 +179,13 @@ impl Cell {
             seconds: row[10].parse().ok()?,
             store_bytes: count(11)?,
             all_bytes: count(12)?,
+            code_bytes: row[13].parse().ok()?,
         })
+    }
+
+    /// Is its room a choice?
+    pub fn is_sized(&self) -> bool {
+        self.percent > 0
     }
 
     pub fn is_complete(&self) -> bool {
@@ -189,6 +204,10 @@ impl Cell {
             && self.strategy == other.strategy
             && self.order == other.order
             && self.store == other.store
+    }
+
+    pub fn is_breadth_first(&self) -> bool {
+        self.order == name_of(Order::Bfs)
     }
 
     pub fn way(&self) -> String {
@@ -215,13 +234,14 @@ mod tests {
         let base = Base { model: "m.dve".into(), status: "ok".into(), states: 7, bfs_seconds: 0.5, ..Base::default() };
         assert_eq!(base.row().len(), Base::COLUMNS.len());
         assert_eq!(Base::of_row(&base.row()), Some(base.clone()));
-        let way = Way { order: Order::Dfs, strategy: "cache:MFU:25%,LRU:75%".into(), levels: false };
+        let way = Way { order: Some(Order::Dfs), strategy: "cache:MFU:25%,LRU:75%".into(), sized: true };
         let mut cell = Cell::new(&base, &way, "plain", 20);
         cell.fill(&json!({
-            "complete": false, "reason": "states: the limit is reached", "states": 42, "cpu_seconds": 1.5,
+            "complete": false, "reason": "states: the limit is reached", "states": 42, "cpu_seconds": 1.5, "code_bytes": 3.25,
             "ledger": [{"name": "store", "medium": "memory", "peak": 5}, {"name": "stack", "medium": "memory", "peak": 6}]
         }));
         assert_eq!((cell.result.as_str(), cell.visits, cell.store_bytes, cell.all_bytes), ("states", 42, 5, 11));
+        assert_eq!((cell.code_bytes, cell.is_sized(), Cell::default().is_sized()), (3.25, true, false));
         assert_eq!(cell.row().len(), Cell::COLUMNS.len());
         assert_eq!(Cell::of_row(&cell.row()), Some(cell.clone()));
         assert!(cell.is_same_run(&Cell::new(&base, &way, "plain", 20)));

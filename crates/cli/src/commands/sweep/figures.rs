@@ -2,10 +2,10 @@
 //!
 //! A cell succeeds if its run is complete, which the limit of visits allows only within the limit.
 
-use super::cells::{Base, Cell};
+use super::cells::{Base, Cell, USUAL_STORE};
 
 /// Times below this are noise, so ratios are taken of nothing less.
-const LEAST_SECONDS: f64 = 0.01;
+pub const LEAST_SECONDS: f64 = 0.01;
 
 /// Models, cells and what they are asked.
 pub struct Figures<'a> {
@@ -25,9 +25,14 @@ pub struct Memory {
     pub plain: f64,
     /// The compressed store, every state held.
     pub tree: f64,
-    /// The leanest cache, of plain vectors and compressed; 1 and the compressed store where no cache suffices.
+    /// The leanest cache of plain vectors, and the same with packed keys and compressed; 1, 1 and the compressed store where no
+    /// cache suffices.
     pub cache: f64,
+    pub packed: f64,
     pub both: f64,
+    /// The leanest cache with packed keys breadth first, and depth first.
+    pub broad: f64,
+    pub deep: f64,
 }
 
 impl<'a> Figures<'a> {
@@ -35,8 +40,9 @@ impl<'a> Figures<'a> {
         let models: Vec<&Base> = bases.iter().filter(|base| base.is_swept()).collect();
         let of_model = |cell: &'a Cell| Some((*models.iter().find(|base| base.model == cell.model)?, cell));
         let cells: Vec<(&Base, &Cell)> = cells.iter().filter_map(of_model).collect();
-        let mut sizes: Vec<u32> = cells.iter().map(|(_, cell)| cell.percent).collect();
-        let mut ways: Vec<String> = cells.iter().map(|(_, cell)| cell.way()).collect();
+        let sized = || cells.iter().map(|(_, cell)| *cell).filter(|cell| cell.is_sized());
+        let mut sizes: Vec<u32> = sized().map(|cell| cell.percent).collect();
+        let mut ways: Vec<String> = sized().map(Cell::way).collect();
         sizes.sort_unstable();
         sizes.dedup();
         ways.sort();
@@ -44,9 +50,14 @@ impl<'a> Figures<'a> {
         Figures { models, limit, sizes, ways, cells }
     }
 
-    /// Cells with plain vectors.
+    /// Caches of plain vectors.
     fn plain(&self) -> impl Iterator<Item = (&'a Base, &'a Cell)> {
-        self.cells.iter().copied().filter(|(_, cell)| cell.store == "plain")
+        self.cells.iter().copied().filter(|(_, cell)| cell.is_sized() && cell.store == "plain")
+    }
+
+    /// All runs of a model.
+    pub fn of_model(&self, model: &str) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().map(|(_, cell)| *cell).filter(move |cell| cell.model == model)
     }
 
     /// The smallest cache that suffices for a model; of several the one with the fewest visits.
@@ -59,9 +70,11 @@ impl<'a> Figures<'a> {
         self.best_of(model, |base, cell| time_ratio(base, cell) <= self.limit)
     }
 
-    /// The run that takes the least memory for visited states.
-    pub fn leanest(&self, model: &str) -> Option<&'a Cell> {
-        self.complete(model).map(|(_, cell)| cell).min_by_key(|cell| (cell.store_bytes, cell.visits))
+    /// The run that takes the least memory for visited states, in one of the orders or in any.
+    pub fn leanest(&self, model: &str, breadth_first: Option<bool>) -> Option<&'a Cell> {
+        let in_order = |cell: &&Cell| breadth_first.is_none_or(|asked| asked == cell.is_breadth_first());
+        let complete = self.complete(model).map(|(_, cell)| cell).filter(in_order);
+        complete.min_by_key(|cell| (cell.store_bytes, cell.visits))
     }
 
     fn best_of(&self, model: &str, accepts: impl Fn(&Base, &Cell) -> bool) -> Option<&'a Cell> {
@@ -73,11 +86,10 @@ impl<'a> Figures<'a> {
         self.plain().filter(move |(base, cell)| base.model == model && cell.is_complete())
     }
 
-    /// The leanest run, once more with the compressed store.
-    pub fn compressed(&self, model: &str) -> Option<&'a Cell> {
-        let twin = Cell { store: "tree".into(), ..self.leanest(model)?.clone() };
-        let found = self.cells.iter().find(|(_, cell)| cell.is_same_run(&twin) && cell.is_complete());
-        found.map(|(_, cell)| *cell)
+    /// A run once more with another store, if it suffices.
+    pub fn twin(&self, cell: &Cell, store: &str) -> Option<&'a Cell> {
+        let twin = Cell { store: store.into(), ..cell.clone() };
+        self.of_model(&cell.model).find(|cell| cell.is_same_run(&twin) && cell.is_complete())
     }
 
     /// For how many models a cache of `percent` or less suffices, for some way or for the given one.
@@ -133,10 +145,15 @@ impl<'a> Figures<'a> {
         let of = |base: &&Base| {
             let share = |bytes: u64| bytes as f64 / base.plain_bytes.max(1) as f64;
             let tree = share(base.tree_bytes);
-            let cache = self.leanest(&base.model).map_or(1.0, |cell| share(cell.store_bytes));
-            let both = self.compressed(&base.model).map_or(tree, |cell| share(cell.store_bytes));
+            let cell = self.leanest(&base.model, None);
+            let cache = cell.map_or(1.0, |cell| share(cell.store_bytes));
+            let twin = |cell: Option<&Cell>, store: &str| Some(share(self.twin(cell?, store)?.store_bytes));
+            let packed = twin(cell, USUAL_STORE).unwrap_or(1.0);
+            let both = twin(cell, "tree").unwrap_or(tree);
+            let [broad, deep] = [true, false]
+                .map(|breadth_first| twin(self.leanest(&base.model, Some(breadth_first)), USUAL_STORE).unwrap_or(1.0));
             let plain = base.plain_bytes as f64 / (base.states * base.vector).max(1) as f64;
-            Memory { plain, tree, cache, both }
+            Memory { plain, tree, cache, packed, both, broad, deep }
         };
         self.models.iter().map(of).collect()
     }
@@ -185,6 +202,7 @@ pub(super) mod tests {
             states,
             transitions,
             height: states / 10,
+            vector: 8,
             plain_bytes: 100 * states,
             tree_bytes: 40 * states,
             bfs_seconds: 1.0,
@@ -212,6 +230,19 @@ pub(super) mod tests {
         }
         let compressed = Cell { store: "tree".into(), store_bytes: 500, ..cells[2].clone() };
         cells.push(compressed);
+        cells.push(Cell { store: "auto".into(), store_bytes: 600, ..cells[2].clone() });
+        for base in &bases {
+            let full = Cell { store: "auto".into(), all_bytes: 400, ..cell(base, "full", 0, base.states, "complete") };
+            let result = if base.model == "m3" { "memory" } else { "complete" };
+            let pebble = cell(base, "pebble", 0, base.states * 3 / 2, result);
+            let code = Cell { code_bytes: 8.0, store_bytes: base.states * 44 / 5, ..full.clone() };
+            cells.push(Cell { store: "auto".into(), all_bytes: base.states, seconds: 8.0, ..pebble });
+            cells.push(Cell { store: "huffman:static".into(), seconds: 8.0, ..code.clone() });
+            cells.push(Cell { store: "huffman:trained(bfs,15%)".into(), code_bytes: 4.0, ..code });
+            cells.push(full);
+        }
+        let of_codes = Cell { store: "huffman:trained(bfs,15%)".into(), store_bytes: 200, ..cells[2].clone() };
+        cells.push(of_codes);
         (bases, cells)
     }
 
@@ -228,10 +259,12 @@ pub(super) mod tests {
         assert_eq!((figures.successes(None, 10), figures.successes(None, 50)), (2, 3));
         assert_eq!((figures.successes_in_time(10), figures.successes_in_time(50)), (2, 3));
         assert_eq!((figures.median_visits("bfs a", 10), figures.median_visits("bfs b", 50)), (None, Some(1.0)));
-        assert_eq!(figures.compressed("m1").unwrap().store_bytes, 500);
+        assert_eq!(figures.twin(figures.leanest("m1", None).unwrap(), "tree").unwrap().store_bytes, 500);
+        assert!(figures.leanest("m1", Some(false)).is_none());
         let memory = figures.memory();
         assert_eq!((memory[0].cache, memory[0].both), (0.1, 0.05));
-        assert_eq!((memory[1].tree, memory[1].both), (0.4, 0.4));
+        assert_eq!((memory[0].packed, memory[0].broad, memory[0].deep), (0.06, 0.06, 1.0));
+        assert_eq!((memory[1].tree, memory[1].both, memory[1].packed), (0.4, 0.4, 1.0));
         assert!(correlation(&figures.against(Base::degree)).unwrap() > 0.9);
     }
 

@@ -3,25 +3,30 @@
 //! First every model is searched with all states held, which gives the number of states that sizes are shares of.
 //! Then every cell is a check in a process of its own with plain vectors, limited in **visits** (`--limit` times
 //! the states), which does not depend on the machine; a generous limit of time is only a safety net. Last, the
-//! leanest run of every model is repeated with the compressed store. What is finished is in the tables at once, and
-//! is not done again.
+//! leanest runs of every model are repeated with packed keys and with the compressed store. Strategies whose room is no choice have one cell
+//! (`levels`), and with `--stores` cells are run with several stores (`stores`). What is finished is in the tables at once, and
+//! is not done again. `--resources` is another question with a table of its own (`resources`).
 
 mod cells;
+mod chart;
 mod figures;
+mod levels;
 mod plots;
 mod record;
+mod resources;
 mod settings;
+mod stores;
 mod summary;
 
 use crate::child;
 use crate::failure::{Failure, exit};
 use crate::interrupt;
 use crate::machine;
-use crate::options::{Order, SweepOptions, name_of};
+use crate::options::{Order, SweepOptions};
 use crate::output::{Output, unwritable};
 use crate::size::{show_count, show_seconds};
 use crate::subject::fingerprint;
-use cells::{Base, Cell, ledger_bytes};
+use cells::{Base, Cell, FULL, USUAL_STORE, ledger_bytes};
 use figures::Figures;
 use record::Record;
 use serde_json::Value;
@@ -42,7 +47,6 @@ struct Sweep<'a> {
     jobs: u64,
     memory: String,
     models: Vec<(String, PathBuf)>,
-    ways: Vec<Way>,
 }
 
 /// Runs the command.
@@ -58,17 +62,16 @@ pub fn run(options: &SweepOptions, out: &mut Output) -> Result<u8, Failure> {
         jobs,
         memory: memory.to_string(),
         models: settings::models(options)?,
-        ways: settings::ways(options)?,
     };
+    let ways = if options.resources { settings::scaling_ways(options)? } else { settings::ways(options)? };
     std::fs::create_dir_all(&options.out).map_err(|error| unwritable(&options.out, &error))?;
-    let (bases, cells) = interrupt::while_searching(|| sweep.measure(out))?;
+    if options.resources {
+        return sweep.scale(&ways, out);
+    }
+    let (bases, cells) = interrupt::while_searching(|| sweep.measure(&ways, out))?;
     let figures = Figures::new(&bases, &cells, options.limit as f64 / 100.0);
     let text = summary::text(&figures);
-    let files = std::iter::once(("summary.md", text.clone())).chain(plots::all(&figures));
-    for (name, contents) in files {
-        let path = options.out.join(name);
-        std::fs::write(&path, contents).map_err(|error| unwritable(&path, &error))?;
-    }
+    sweep.write(std::iter::once(("summary.md", text.clone())).chain(plots::all(&figures)))?;
     out.print(&text);
     let failed = cells.iter().any(Cell::has_failed) || bases.iter().any(|base| base.status.starts_with("failed"));
     Ok(if failed || interrupted() { exit::UNKNOWN } else { 0 })
@@ -79,13 +82,28 @@ fn interrupted() -> bool {
 }
 
 impl Sweep<'_> {
-    fn measure(&self, out: &mut Output) -> Result<(Vec<Base>, Vec<Cell>), Failure> {
+    /// Under what a table is made.
+    fn settings(&self, table: &str) -> String {
+        let check = self.options.check_options.join(" ");
+        format!("plimsoll sweep: {table}{}{check}", if check.is_empty() { "" } else { ", check " })
+    }
+
+    /// Writes files to the folder.
+    fn write<N: AsRef<Path>>(&self, files: impl Iterator<Item = (N, String)>) -> Result<(), Failure> {
+        for (name, contents) in files {
+            let path = self.options.out.join(name);
+            std::fs::write(&path, contents).map_err(|error| unwritable(&path, &error))?;
+        }
+        Ok(())
+    }
+
+    fn measure(&self, ways: &[Way], out: &mut Output) -> Result<(Vec<Base>, Vec<Cell>), Failure> {
         let bases = self.bases(out)?;
-        let settings = format!("plimsoll sweep: cells, limit {} % of the states", self.options.limit);
+        let settings = self.settings(&format!("cells, limit {} % of the states", self.options.limit));
         let (record, rows) = Record::open(&self.options.out.join("cells.csv"), &settings, &Cell::COLUMNS)?;
         let mut ledger = Ledger { record, cells: Vec::new() };
         rows.iter().filter_map(|row| Cell::of_row(row)).for_each(|cell| ledger.keep(cell));
-        self.curves(&bases, &mut ledger, out)?;
+        self.curves(&bases, ways, &mut ledger, out)?;
         self.combinations(&bases, &mut ledger, out)?;
         Ok((bases, ledger.cells))
     }
@@ -93,7 +111,7 @@ impl Sweep<'_> {
     /// Searches every model with all states held.
     fn bases(&self, out: &mut Output) -> Result<Vec<Base>, Failure> {
         let SweepOptions { min_states, max_states, .. } = self.options;
-        let settings = format!("plimsoll sweep: models, {min_states} to {max_states} states");
+        let settings = self.settings(&format!("models, {min_states} to {max_states} states"));
         let (mut record, rows) = Record::open(&self.options.out.join("models.csv"), &settings, &Base::COLUMNS)?;
         let mut bases: Vec<Base> = rows.iter().filter_map(|row| Base::of_row(row)).collect();
         bases.retain(|base| !base.status.starts_with("failed"));
@@ -137,8 +155,10 @@ impl Sweep<'_> {
 
     fn plain_runs(&self, path: &Path, base: &mut Base) -> Result<&'static str, String> {
         let limit = self.options.max_states.saturating_add(1).to_string();
-        let search =
-            |order: &str, store: &str| self.check(path, &["--order", order, "--store", store, "--max-states", &limit]);
+        let full = ["--strategy", "full", "--max-states", &limit];
+        let search = |order: &str, store: &str| {
+            self.check(path, &self.memory, &[&["--order", order, "--store", store], &full[..]].concat())
+        };
         let count = |report: &Value, name: &str| report[name].as_u64().unwrap_or(0);
         let seconds = |report: &Value| report["cpu_seconds"].as_f64().unwrap_or(0.0);
         let tree = search("bfs", "tree")?;
@@ -159,14 +179,16 @@ impl Sweep<'_> {
         Ok("ok")
     }
 
-    /// Fills every cell that is missing. One way and model at a time goes down the sizes.
-    fn curves(&self, bases: &[Base], ledger: &mut Ledger, out: &mut Output) -> Result<(), Failure> {
-        let swept: Vec<(&Base, &PathBuf)> = self.swept(bases).collect();
-        let curves: Vec<_> = swept.iter().flat_map(|&base| self.ways.iter().map(move |way| (base, way))).collect();
+    /// Fills every cell that is missing. One way, store and model at a time goes down the sizes.
+    fn curves(&self, bases: &[Base], ways: &[Way], ledger: &mut Ledger, out: &mut Output) -> Result<(), Failure> {
+        let stored: Vec<_> =
+            ways.iter().flat_map(|way| self.stores(way).into_iter().map(move |store| (way, store))).collect();
+        let curves: Vec<_> =
+            self.swept(bases).flat_map(|base| stored.iter().map(move |&stored| (base, stored))).collect();
         let known = ledger.cells.clone();
         let work = |index: usize, send: &mut dyn FnMut(Cell)| {
-            let ((base, path), way) = curves[index];
-            let (sizes, store) = if way.levels { (&[100][..], "auto") } else { (&self.options.sizes.0[..], "plain") };
+            let ((base, path), (way, store)) = curves[index];
+            let sizes = if way.sized { &self.options.sizes.0[..] } else { &[0] };
             for &percent in sizes {
                 let mut cell = Cell::new(base, way, store, percent);
                 match known.iter().find(|known| known.is_same_run(&cell) && !known.has_failed()) {
@@ -184,15 +206,27 @@ impl Sweep<'_> {
         self.each(curves.len(), work, bases, ledger, out)
     }
 
-    /// Repeats the leanest run of every model with the compressed store.
+    /// How the states of a way are held.
+    fn stores(&self, way: &Way) -> Vec<&'static str> {
+        match (self.options.stores && way.order == Some(Order::Bfs), way.sized) {
+            (true, sized) if sized || way.strategy == FULL => stores::tried(sized),
+            (_, true) => vec!["plain"],
+            (_, false) => vec![USUAL_STORE],
+        }
+    }
+
+    /// Repeats the leanest run of every model with the compressed store, and those of both orders with packed keys.
     fn combinations(&self, bases: &[Base], ledger: &mut Ledger, out: &mut Output) -> Result<(), Failure> {
         let figures = Figures::new(bases, &ledger.cells, self.options.limit as f64 / 100.0);
         let mut missing = Vec::new();
         for (base, path) in self.swept(bases) {
-            let Some(leanest) = figures.leanest(&base.model) else { continue };
-            let cell = Cell { store: "tree".into(), ..leanest.clone() };
-            if !ledger.cells.iter().any(|known| known.is_same_run(&cell) && !known.has_failed()) {
-                missing.push((base, path, cell));
+            let leanest = [None, Some(true), Some(false)].map(|order| figures.leanest(&base.model, order));
+            for (leanest, store) in leanest.into_iter().zip(["tree", USUAL_STORE, USUAL_STORE]) {
+                let Some(leanest) = leanest else { continue };
+                let cell = Cell { store: store.into(), ..leanest.clone() };
+                if !ledger.cells.iter().any(|known| known.is_same_run(&cell) && !known.has_failed()) {
+                    missing.push((base, path, cell));
+                }
             }
         }
         let work = |index: usize, send: &mut dyn FnMut(Cell)| {
@@ -228,10 +262,10 @@ impl Sweep<'_> {
             if !self.options.quiet {
                 let states = bases.iter().find(|base| base.model == cell.model).map_or(1, |base| base.states.max(1));
                 out.print(&format!(
-                    "{:<32} {:<28} {:>3} % {:<8} {:>6.2} visits per state {:>10}\n",
+                    "{:<32} {:<28} {:>5} {:<8} {:>6.2} visits per state {:>10}\n",
                     cell.model,
-                    format!("{} {}", cell.way(), if cell.store == "tree" { "tree" } else { "" }),
-                    cell.percent,
+                    format!("{} {}", cell.way(), if cell.store == "plain" { "" } else { &cell.store }),
+                    if cell.is_sized() { format!("{} %", cell.percent) } else { String::new() },
                     cell.result,
                     cell.visits as f64 / states as f64,
                     show_seconds(cell.seconds)
@@ -249,23 +283,25 @@ impl Sweep<'_> {
         let visits = (base.states.saturating_mul(self.options.limit) / 100).saturating_add(1).to_string();
         let expected = base.seconds(&cell.order) * self.options.limit as f64 / 100.0;
         let time = format!("{:.0}s", (expected * TIME_SLACK).max(LEAST_SECONDS));
-        let mut arguments = vec!["--order", &cell.order, "--strategy", &cell.strategy, "--store", &cell.store];
+        let store = stores::argument(&cell.store, base.states);
+        let mut arguments = vec!["--order", &cell.order, "--strategy", &cell.strategy, "--store", &store];
         arguments.extend(["--max-states", &visits, "--time", &time]);
-        if !self.ways.iter().any(|way| way.levels && way.strategy == cell.strategy) {
+        if cell.is_sized() {
             arguments.extend(["--cache-size", &capacity]);
         }
-        if cell.order == name_of(Order::Bfs) {
+        if cell.is_breadth_first() {
             arguments.extend(["--redundancy-limit", NO_REDUNDANCY_LIMIT]);
         }
-        match self.check(path, &arguments) {
+        match self.check(path, &self.memory, &arguments) {
             Ok(report) => cell.fill(&report),
             Err(why) => cell.result = format!("failed: {why}"),
         }
     }
 
-    fn check(&self, path: &Path, arguments: &[&str]) -> Result<Value, String> {
-        let fixed = ["--keep-going", "--no-deadlock", "--no-errors", "--memory", &self.memory];
-        child::check(&self.program, path, &[&fixed, arguments].concat()).map_err(|none| none.to_string())
+    fn check(&self, path: &Path, memory: &str, arguments: &[&str]) -> Result<Value, String> {
+        let fixed = ["--keep-going", "--no-deadlock", "--no-errors", "--memory", memory];
+        let given: Vec<&str> = self.options.check_options.iter().map(String::as_str).collect();
+        child::check(&self.program, path, &[&fixed, arguments, &given].concat()).map_err(|none| none.to_string())
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a sweep goes over: models, strategies with the orders they allow, and cache sizes.
 
+use super::cells::FULL;
 use crate::failure::Failure;
-use crate::options::{Order, SweepOptions};
-use crate::presets::{FORGETTING, LEVELS, Strategy};
+use crate::options::{Order, SweepOptions, name_of};
+use crate::presets::{FORGETTING, LEVELS, PRESETS, Preset, Strategy};
 use plimsoll_lang::Language;
 use plimsoll_store::Room;
 use std::path::{Path, PathBuf};
@@ -37,42 +38,110 @@ impl FromStr for Sizes {
     }
 }
 
+/// The strategy with which caches of codes are tried, as in the paper.
+const STRATIFIED: &str = "cache:SC";
+
 /// A strategy in an order that it allows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
-    pub order: Order,
+    /// None if the strategy has one of its own.
+    pub order: Option<Order>,
     /// The name, complete.
     pub strategy: String,
-    /// Its room is levels, whatever their size: there is one run, with keys instead of plain states.
-    pub levels: bool,
+    /// Is its room a choice? If not, there is one run.
+    pub sized: bool,
+}
+
+impl Way {
+    /// The order as `check` has it; empty if there is no choice.
+    pub fn order_name(&self) -> String {
+        self.order.map_or(String::new(), name_of)
+    }
+
+    /// Each of them once, and at least one.
+    fn once(ways: Vec<Way>) -> Result<Vec<Way>, Failure> {
+        let mut once: Vec<Way> = Vec::new();
+        for way in ways {
+            if !once.contains(&way) {
+                once.push(way);
+            }
+        }
+        match once.is_empty() {
+            true => Err(Failure::usage("none of the strategies allows any of the orders")),
+            false => Ok(once),
+        }
+    }
 }
 
 /// All strategies asked for in all orders that make sense.
 pub fn ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
     let given = options.strategy.iter().map(String::as_str);
-    let all = || FORGETTING.into_iter().chain(LEVELS).collect();
-    let names: Vec<&str> = if options.strategy.is_empty() { all() } else { given.collect() };
+    let usual = || match options.stores {
+        true => vec![FULL, STRATIFIED],
+        false => FORGETTING.into_iter().chain([FULL]).chain(LEVELS).collect(),
+    };
+    let names: Vec<&str> = if options.strategy.is_empty() { usual() } else { given.collect() };
     let mut ways: Vec<Way> = Vec::new();
     for name in names {
         let strategy = Strategy::parse(Some(name), None, None, None).map_err(Failure::usage)?;
-        if !strategy.row.forgets() {
-            let message = format!("strategy `{name}` holds every state, so there is no cache size to try");
+        if strategy.hunt.is_some() {
+            let message = format!("strategy `{name}` looks for something, not at everything: --resources tries it");
             return Err(Failure::usage(message));
         }
-        let levels = strategy.row.has_levels();
-        if !levels {
+        let row = &strategy.row;
+        let sized = row.forgets() && !row.has_levels() && row.kept_levels().is_none();
+        if sized {
             let sized = strategy.row.sized(Room::States(1));
             sized.map_err(|error| Failure::usage(format!("{error}: sweep chooses sizes")))?;
         }
-        // Depth first, `cover` is the same as `cache`.
-        let differs = |order: Order| order == Order::Bfs || !strategy.row.holds_ancestors();
-        let orders = options.orders.iter().copied().filter(|&order| strategy.allows(order) && differs(order));
-        ways.extend(orders.map(|order| Way { order, strategy: strategy.name(), levels }));
+        ways.extend(allowed(options, &strategy).map(|order| Way {
+            order: Some(order),
+            strategy: strategy.name(),
+            sized,
+        }));
     }
-    ways.dedup();
-    match ways.is_empty() {
-        true => Err(Failure::usage("none of the strategies allows any of the orders")),
-        false => Ok(ways),
+    // What has no size is held against what holds every state.
+    for index in 0..ways.len() {
+        if !ways[index].sized {
+            ways.push(Way { strategy: FULL.into(), ..ways[index].clone() });
+        }
+    }
+    Way::once(ways)
+}
+
+/// What `--resources` tries: every strategy of the table but for those that need a disk, in every order that makes sense; or
+/// those that were asked for.
+pub fn scaling_ways(options: &SweepOptions) -> Result<Vec<Way>, Failure> {
+    let mut names: Vec<&str> = options.strategy.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        let in_memory = |preset: &&Preset| preset.strategy().row.kept_levels().is_none();
+        names.extend(PRESETS.iter().filter(in_memory).map(|preset| preset.example));
+    }
+    let mut ways: Vec<Way> = Vec::new();
+    for name in names {
+        let strategy = Strategy::parse(Some(name), None, None, None).map_err(Failure::usage)?;
+        let way = |order: Option<Order>| Way { order, strategy: strategy.name(), sized: false };
+        match strategy.hunt {
+            Some(_) => ways.push(way(None)),
+            None => ways.extend(allowed(options, &strategy).map(|order| way(Some(order)))),
+        }
+    }
+    Way::once(ways)
+}
+
+/// The orders asked for that make a difference.
+fn allowed<'a>(options: &'a SweepOptions, strategy: &'a Strategy) -> impl Iterator<Item = Order> + 'a {
+    // Depth first, `cover` is the same as `cache`.
+    let differs = |order: Order| order == Order::Bfs || !strategy.row.holds_ancestors();
+    orders(options).iter().copied().filter(move |&order| strategy.allows(order) && differs(order))
+}
+
+/// The orders asked for. Stores are compared breadth first, unless somebody says otherwise.
+pub fn orders(options: &SweepOptions) -> &[Order] {
+    match &options.orders[..] {
+        [] if options.stores => &[Order::Bfs],
+        [] => &[Order::Bfs, Order::Dfs],
+        given => given,
     }
 }
 

@@ -1,7 +1,8 @@
 //! The results of a sweep as tables for people, in Markdown.
 
-use super::cells::{Base, Cell};
+use super::cells::{Base, Cell, USUAL_STORE};
 use super::figures::{Figures, Memory, correlation, median, time_ratio, visit_ratio};
+use super::{levels, stores};
 use crate::size::show_count;
 use std::fmt::Write;
 
@@ -17,26 +18,32 @@ pub fn text(figures: &Figures) -> String {
          10 ms). Cache sizes are shares of the states of a model.\n",
         show_count(states)
     );
-    if count == 0 || figures.sizes.is_empty() {
-        out.push_str("Nothing was measured.\n");
-        return out;
+    let begin = out.len();
+    if count > 0 && !figures.sizes.is_empty() {
+        successes(figures, &mut out);
+        prices(figures, &mut out);
+        wins(figures, &mut out);
+        memory(figures, &mut out);
+        correlations(figures, &mut out);
+        models(figures, &mut out);
     }
-    successes(figures, &mut out);
-    prices(figures, &mut out);
-    wins(figures, &mut out);
-    memory(figures, &mut out);
-    correlations(figures, &mut out);
-    models(figures, &mut out);
+    levels::text(figures, &mut out);
+    stores::text(figures, &mut out);
+    if out.len() == begin {
+        out.push_str("Nothing was measured.\n");
+    }
     out
 }
 
-fn head(out: &mut String, columns: &[String]) {
+/// The head of a table.
+pub fn head<S: AsRef<str>>(out: &mut String, columns: &[S]) {
+    let columns: Vec<&str> = columns.iter().map(AsRef::as_ref).collect();
     let rule: Vec<&str> =
         columns.iter().enumerate().map(|(index, _)| if index == 0 { "---" } else { "---:" }).collect();
     let _ = writeln!(out, "| {} |\n|{}|", columns.join(" | "), rule.join("|"));
 }
 
-fn row(out: &mut String, cells: &[String]) {
+pub fn row(out: &mut String, cells: &[String]) {
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 
@@ -99,7 +106,7 @@ fn memory(figures: &Figures, out: &mut String) {
         "**Memory** of the visited states relative to the store of plain vectors (both with their tables), with the leanest \
          run of each model that succeeds; and relative to the vectors alone.\n\n",
     );
-    head(out, &["", "median", "least", "most", "median, vectors alone"].map(String::from));
+    head(out, &["", "median", "least", "most", "median, vectors alone"]);
     let memory = figures.memory();
     let mut line = |name: &str, of: fn(&Memory) -> f64| {
         let values: Vec<f64> = memory.iter().map(of).collect();
@@ -112,8 +119,16 @@ fn memory(figures: &Figures, out: &mut String) {
     line("plain vectors, every state held", |_| 1.0);
     line("compressed store, every state held", |memory| memory.tree);
     line("cache of plain vectors", |memory| memory.cache);
+    line("cache of packed keys", |memory| memory.packed);
+    let tried = |breadth_first: bool| figures.ways.iter().any(|way| way.starts_with("bfs ") == breadth_first);
+    if tried(true) && tried(false) {
+        line("the leanest such cache breadth first", |memory| memory.broad);
+        line("the leanest such cache depth first", |memory| memory.deep);
+    }
     line("cache in the compressed store", |memory| memory.both);
-    line("the smaller of the two caches", |memory| memory.cache.min(memory.both));
+    line("the smallest of these caches", |memory| {
+        [memory.packed, memory.broad, memory.deep, memory.both].into_iter().fold(memory.cache, f64::min)
+    });
     out.push('\n');
 }
 
@@ -145,12 +160,15 @@ fn models(figures: &Figures, out: &mut String) {
         "visits",
         "time",
         "least memory",
+        "packed",
         "compressed",
     ];
-    head(out, &columns.map(String::from));
+    head(out, &columns);
     for base in &figures.models {
         let percent = |bytes: u64| format!("{:.1} %", bytes as f64 * 100.0 / base.plain_bytes.max(1) as f64);
         let best = figures.best(&base.model);
+        let leanest = figures.leanest(&base.model, None);
+        let share = |cell: Option<&Cell>| cell.map_or("–".into(), |cell| percent(cell.store_bytes));
         let show = |of: &dyn Fn(&Cell) -> String| best.map_or("–".into(), of);
         row(
             out,
@@ -164,11 +182,13 @@ fn models(figures: &Figures, out: &mut String) {
                 show(&|cell| format!("{} %", cell.percent)),
                 show(&|cell| format!("{:.2}", visit_ratio(base, cell))),
                 show(&|cell| format!("{:.1}", time_ratio(base, cell))),
-                figures.leanest(&base.model).map_or("–".into(), |cell| percent(cell.store_bytes)),
-                figures.compressed(&base.model).map_or("–".into(), |cell| percent(cell.store_bytes)),
+                share(leanest),
+                share(leanest.and_then(|cell| figures.twin(cell, USUAL_STORE))),
+                share(leanest.and_then(|cell| figures.twin(cell, "tree"))),
             ],
         );
     }
+    out.push('\n');
 }
 
 #[cfg(test)]
@@ -179,7 +199,16 @@ mod tests {
     fn the_summary_has_every_section() {
         let (bases, cells) = super::super::figures::tests::sample();
         let text = text(&Figures::new(&bases, &cells, 6.0));
-        for part in ["**best** | 67 | 100", "bfs b | 67 | 100", "bfs a | 33 | 67", "bfs b 3", "m3", "1.00 (4.0)"] {
+        for part in [
+            "**best** | 67 | 100",
+            "bfs b | 67 | 100",
+            "bfs a | 33 | 67",
+            "bfs b 3",
+            "m3",
+            "1.00 (4.0)",
+            "bfs pebble",
+            "Huffman",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(super::text(&Figures::new(&[], &[], 6.0)).contains("Nothing"));

@@ -11,6 +11,7 @@ use super::{Lowered, Lowerer, quant};
 use crate::Span;
 use crate::diagnostic::Diagnostic;
 use crate::murphi::ast::{Decl, Expr, Item, Name, Program, PropertyKind, Quant, Rule, RuleKind, Stmt};
+use crate::murphi::types::{BOOLEAN, INTEGER};
 use plimsoll_ir::{
     BinOp, Choice, Command, Expr as IrExpr, Property, PropertyKind as IrPropertyKind, Scalar, Stmt as IrStmt, TempId,
     VarId,
@@ -317,10 +318,24 @@ impl<'a> Lowerer<'a> {
     ) -> Lowered<Property> {
         self.code = Code::new();
         let holds = self.claim(kind == IrPropertyKind::Invariant, around, expr)?;
+        self.looks_only(expr, holds, kind, name)
+    }
+
+    /// The value of an expression given apart from the model: a number or a truth.
+    pub(super) fn value_of(&mut self, expr: &'a Expr, name: String) -> Lowered<Property> {
+        self.code = Code::new();
+        let value = match self.value(expr)? {
+            value if value.ty == BOOLEAN || self.types.is_number(value.ty) => value.expr,
+            value => return Err(self.mismatch(value.ty, INTEGER, expr.span)),
+        };
+        self.looks_only(expr, value, IrPropertyKind::Goal, name)
+    }
+
+    fn looks_only(&mut self, expr: &Expr, value: IrExpr, kind: IrPropertyKind, name: String) -> Lowered<Property> {
         if self.code.writes_state {
             return Err(self.fail("a property must not change the state", expr.span));
         }
         let code = std::mem::take(&mut self.code);
-        Ok(Property { name, line: 0, kind, temps: code.temps, prelude: code.out, expr: holds })
+        Ok(Property { name, line: 0, kind, temps: code.temps, prelude: code.out, expr: value })
     }
 }

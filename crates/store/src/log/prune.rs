@@ -1,0 +1,300 @@
+//! A log forgets how states were found that no waiting state descends from.
+//!
+//! Only the ways to states that wait will ever be asked for, and those soon have few ancestors: the entries of a level are fewer
+//! the further back it lies. So now and then, between two levels, everything else is taken out, in two passes. From the last
+//! entry to the first, who waits keeps its parent, who is kept keeps its own. From the first to the last, what is kept is written anew,
+//! with numbers that count what is kept; states that wait lose the same number all of them, so from outside nothing
+//! has changed. An entry that is written anew takes no more than those that were taken out before it, but for the few bytes that are left
+//! free at the end of chunks.
+//!
+//! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
+
+use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
+use crate::disk::SLOT;
+use crate::entropy;
+use std::borrow::Cow;
+
+/// One chunk more for so many may be needed while entries are written anew, and those beside them.
+const CHUNKS_PER_EXTRA: usize = 1024;
+const EXTRA_CHUNKS: usize = 2;
+/// A log is pruned for the first time when it has so many chunks.
+pub(super) const FIRST_PRUNING: usize = 4;
+/// Entries of a chunk are read backwards in stretches of so many.
+const STRETCH: usize = 1024;
+
+impl StepLog {
+    /// Is it worth pruning?
+    pub fn is_long(&self) -> bool {
+        self.spill.is_none() && self.chunks.len() >= self.prune_at
+    }
+
+    /// Forgets how states before `waiting` were found, unless a state from there on descends from them. `initial` is the number of
+    /// initial states. Where there is no memory for it, nothing happens.
+    pub fn prune(&mut self, waiting: u64, initial: u64) {
+        let entries = (self.len - self.gone) as usize;
+        let extra = EXTRA_CHUNKS + self.chunks.len() / CHUNKS_PER_EXTRA;
+        let missing = extra.saturating_sub(self.spare.len());
+        let stretches = STRETCH * size_of::<u64>() + SLOT / STRETCH * size_of::<Entries>();
+        let beside = (entries / 8 + stretches + SLOT) as u64;
+        if !self.grant.take((missing * SLOT) as u64) {
+            return;
+        }
+        self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
+        if !self.grant.take(beside) {
+            return;
+        }
+        let kept = self.ancestors((waiting - self.gone) as usize, entries);
+        let packed = self.packed_bytes();
+        if packed > 0 && !self.has_room_for(&kept) {
+            self.grant.give_back(beside);
+            return;
+        }
+        let starts = self.starts_left.unwrap_or(initial) as usize;
+        self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
+        self.write_anew(&kept);
+        self.grant.give_back(beside + packed);
+        self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
+    }
+
+    fn packed_bytes(&self) -> u64 {
+        let packed = |chunk: &Chunk| if let Content::Packed(packed) = &chunk.content { packed.len() } else { 0 };
+        self.chunks.iter().map(packed).sum::<usize>() as u64
+    }
+
+    /// Makes sure that what is kept finds room beside what is there: chunks that are packed leave no buffer.
+    fn has_room_for(&mut self, kept: &[u64]) -> bool {
+        let count: usize = kept.iter().map(|bits| bits.count_ones() as usize).sum();
+        let bytes = self.chunks.iter().map(|chunk| chunk.bytes).sum::<usize>().min(count * LONGEST);
+        let missing = (bytes.div_ceil(SLOT - LONGEST) + 1).saturating_sub(self.spare.len());
+        let granted = self.grant.take((missing * SLOT) as u64);
+        if granted {
+            self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
+        }
+        granted
+    }
+
+    /// One bit for each entry from which one at `waiting` or behind it descends.
+    fn ancestors(&self, waiting: usize, entries: usize) -> Vec<u64> {
+        let mut kept = vec![0u64; entries.div_ceil(64)];
+        (waiting..entries).for_each(|number| keep(&mut kept, number));
+        let mut parents = Vec::with_capacity(STRETCH);
+        for chunk in self.chunks.iter().rev() {
+            let loaded = chunk.loaded();
+            let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk, &loaded));
+            while !rest.is_done() {
+                stretches.push(rest.clone());
+                rest.by_ref().take(STRETCH).for_each(drop);
+            }
+            for (stretch, entries) in stretches.into_iter().enumerate().rev() {
+                parents.clear();
+                parents.extend(entries.take(STRETCH).map(|(parent, _)| parent as usize));
+                let first = chunk.first_number as usize + stretch * STRETCH;
+                for (&parent, number) in parents.iter().zip(first..first + parents.len()).rev() {
+                    if is_kept(&kept, number) && parent < number {
+                        keep(&mut kept, parent);
+                    }
+                }
+            }
+        }
+        kept
+    }
+
+    /// Writes the entries that are kept, with numbers that count those.
+    fn write_anew(&mut self, kept: &[u64]) {
+        let (old, len) = (std::mem::take(&mut self.chunks), self.len);
+        (self.len, self.last_parent) = (self.gone, 0);
+        let mut number = 0;
+        // The entries up to `passed` that are kept: the new number of the one that is there.
+        let (mut passed, mut rank) = (0, 0u64);
+        for chunk in old {
+            for (parent, position) in Entries::of(&chunk, &chunk.loaded()) {
+                if is_kept(kept, number) {
+                    rank += count_kept(kept, passed, parent as usize);
+                    passed = parent as usize;
+                    self.write_one(rank, position);
+                }
+                number += 1;
+            }
+            if let Content::Ram(buffer) = chunk.content {
+                self.spare.push(buffer);
+            }
+        }
+        self.gone = len - (self.len - self.gone);
+        self.len = len;
+    }
+
+    /// Like `push`, into chunks that are there already.
+    fn write_one(&mut self, parent: u64, position: u32) {
+        if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
+            let buffer = self.spare.pop().expect("there are enough chunks");
+            let (first_number, parent_before) = (self.len - self.gone, self.last_parent);
+            self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });
+        }
+        let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
+            unreachable!("the last chunk is in memory")
+        };
+        *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
+        self.last_parent = parent;
+        self.len += 1;
+    }
+}
+
+/// Parents and positions of a chunk in memory, in order.
+#[derive(Clone)]
+struct Entries<'a> {
+    left: &'a [u8],
+    parent: u64,
+}
+
+impl Chunk {
+    /// Its entries, unpacked.
+    fn loaded(&self) -> Cow<'_, [u8]> {
+        match &self.content {
+            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes]),
+            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes)),
+            Content::Disk(_) => unreachable!("nothing is pruned on disk"),
+        }
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn of(chunk: &Chunk, loaded: &'a [u8]) -> Entries<'a> {
+        Entries { left: loaded, parent: chunk.parent_before }
+    }
+
+    fn is_done(&self) -> bool {
+        self.left.is_empty()
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = (u64, u32);
+
+    fn next(&mut self) -> Option<(u64, u32)> {
+        if self.is_done() {
+            return None;
+        }
+        let (step, position, taken) = decode(self.left);
+        (self.left, self.parent) = (&self.left[taken..], self.parent + step);
+        Some((self.parent, position))
+    }
+}
+
+fn keep(kept: &mut [u64], number: usize) {
+    kept[number / 64] |= 1 << (number % 64);
+}
+
+fn is_kept(kept: &[u64], number: usize) -> bool {
+    kept[number / 64] >> (number % 64) & 1 == 1
+}
+
+/// How many are kept of those from `first` to before `end`.
+fn count_kept(kept: &[u64], first: usize, end: usize) -> u64 {
+    let upto = |number: usize| match number % 64 {
+        0 => 0,
+        bits => (kept[number / 64] & ((1 << bits) - 1)).count_ones() as u64,
+    };
+    let whole: u64 = kept[first / 64..end / 64].iter().map(|word| word.count_ones() as u64).sum();
+    whole + upto(end) - upto(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Budget, Grant};
+    use plimsoll_ir::random::Draw;
+
+    /// A log of a random breadth-first search, pruned after every level or as often as it asks for it, and its twin, which is not.
+    fn search(seed: u64, always: bool) -> u64 {
+        let mut draw = Draw::new(seed);
+        let mut log = StepLog::new(Grant::unlimited(), None);
+        let mut twin = StepLog::new(Grant::unlimited(), None);
+        let initial = 1 + draw.below(3);
+        for position in 0..initial {
+            log.push(0, position as u32).unwrap();
+            twin.push(0, position as u32).unwrap();
+        }
+        let (mut expanded, mut pruned) = (0, 0);
+        for level in 0..40 {
+            let end = log.len();
+            let width = (end - expanded).max(1);
+            let mut piece = super::super::Piece::default();
+            for parent in expanded..end {
+                // About as many again as there were, up to some thousands.
+                let children = if width < 3_000 { draw.below(4) } else { draw.below(3) };
+                let children = if parent + 1 == end && log.len() == end { children.max(1) } else { children };
+                for child in 0..children {
+                    let position = if draw.below(50) == 0 { 40 } else { child as u32 * 3 };
+                    twin.push(parent, position).unwrap();
+                    piece.push(parent, position);
+                }
+                if draw.below(9) == 0 {
+                    log.append(&piece).unwrap();
+                    piece.clear();
+                }
+            }
+            log.append(&piece).unwrap();
+            expanded = end;
+            assert_eq!((log.len(), twin.len()), (twin.len(), log.len()), "level {level}");
+            if always || log.is_long() {
+                log.prune(expanded, initial);
+                pruned = log.gone;
+            }
+            for number in [expanded, (expanded + log.len()) / 2, log.len() - 1] {
+                if number < log.len() {
+                    assert_eq!(
+                        log.path(number, initial).unwrap(),
+                        twin.path(number, initial).unwrap(),
+                        "level {level}"
+                    );
+                }
+            }
+        }
+        pruned
+    }
+
+    #[test]
+    fn ways_to_what_waits_stay() {
+        for seed in 0..5 {
+            assert!(search(seed, true) > 0);
+            search(seed, false);
+        }
+    }
+
+    #[test]
+    fn without_memory_everything_stays() {
+        let budget = Budget::new(SLOT as u64);
+        let mut log = StepLog::new(budget.grant("log", u64::MAX), None);
+        log.push(0, 0).unwrap();
+        (0..9_000).for_each(|parent| (0..2).for_each(|child| log.push(parent, child).unwrap()));
+        let before = log.path(18_000, 1).unwrap();
+        log.prune(9_000, 1);
+        assert_eq!((log.gone, log.path(18_000, 1).unwrap()), (0, before));
+        drop(log);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_long_search_has_a_short_log() {
+        let budget = Budget::new(64 * SLOT as u64);
+        let mut log = StepLog::new(budget.grant("log", u64::MAX), None);
+        log.push(0, 0).unwrap();
+        let (mut expanded, mut draw) = (0, Draw::new(7));
+        while log.len() < 3_000_000 {
+            let end = log.len();
+            for parent in expanded..end {
+                let children = if end - expanded < 1_000 { 2 } else { draw.below(3) };
+                (0..children).for_each(|child| log.push(parent, child as u32).unwrap());
+            }
+            if log.len() == end {
+                log.push(end - 1, 0).unwrap();
+            }
+            expanded = end;
+            if log.is_long() {
+                log.prune(expanded, 1);
+            }
+        }
+        assert!(log.chunks.len() <= FIRST_PRUNING, "{} chunks", log.chunks.len());
+        assert!(log.path(expanded, 1).unwrap().len() > 500);
+    }
+}
