@@ -134,6 +134,14 @@ fn models() -> Vec<(&'static str, Interp)> {
         .into()
 }
 
+/// So many per cent of what a search takes, but for the first chunks of frontier and log, without which there is none.
+fn share(peak_bytes: u64, percent: u64) -> u64 {
+    let chunks = peak_bytes.min(FIRST_CHUNKS);
+    chunks + (peak_bytes - chunks) * percent / 100
+}
+
+const FIRST_CHUNKS: u64 = 160 << 10;
+
 /// Of what a search with plenty takes, in per cent, and by how many workers.
 const BUDGETS: [(u64, usize); 8] = [(100, 1), (100, 3), (70, 2), (50, 1), (50, 3), (35, 2), (35, 1), (20, 2)];
 
@@ -145,7 +153,7 @@ fn our_own_systems_are_searched_as_with_plenty() {
             let truth = search(&model, codec, 1 << 30, small_crew(1), KEEP_GOING).unwrap();
             assert!(truth.outcome.complete && truth.climbs.is_empty());
             for (percent, workers) in BUDGETS {
-                let bytes = truth.peak_bytes * percent / 100;
+                let bytes = share(truth.peak_bytes, percent);
                 let about = format!("{name}, {codec:?}, {percent} % of {}, {workers} workers", truth.peak_bytes);
                 let Some(seen) = search(&model, codec, bytes, small_crew(workers), KEEP_GOING) else { continue };
                 tried.compare(&truth, &seen, &about);
@@ -193,7 +201,7 @@ fn random_graphs_are_searched_as_with_plenty() {
         for round in 0..3 {
             let (workers, percent) = (1 + (seed as usize + round) % 3, draw.within(30, 95) as u64);
             let about = format!("graph {seed}, {codec:?}, {percent} %, {workers} workers");
-            let bytes = truth.peak_bytes * percent / 100;
+            let bytes = share(truth.peak_bytes, percent);
             let Some(seen) = search(&model, codec, bytes, small_crew(workers), ask) else { continue };
             tried.compare(&truth, &seen, &about);
         }

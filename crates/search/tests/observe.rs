@@ -180,7 +180,7 @@ fn on_disk(codec: Codec, keep: Keep, kibibytes: u64) -> Chain {
 #[test]
 fn states_on_disk_have_the_same_numbers() {
     let expected = expected(&ENDLESS);
-    for (codec, kibibytes, workers) in [(Codec::Packed, 60, 1), (Codec::Packed, 60, 3)] {
+    for (codec, kibibytes, workers) in [(Codec::Packed, 30, 1), (Codec::Packed, 30, 3)] {
         for bytes in [1 << 30, 250 << 10] {
             let store = on_disk(codec, Keep::All, kibibytes);
             let (scribe, asked) = scribed(&ENDLESS, store, codec, bytes, true, workers);
