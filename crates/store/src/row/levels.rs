@@ -303,7 +303,7 @@ mod tests {
             "snapshots:(c,LFU,10)",
             "snapshots:(2,LFU,0)",
             "snapshots:(2,LFU,1001)",
-            "snapshots:(2,SC,10)",
+            "snapshots:(2,OI,10)",
             "snapshots:(99999999999,LFU,10)",
             "pebble:(c2,LFU,10)(c2,LFU,10)",
             "frontier:0",
