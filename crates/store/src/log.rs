@@ -2,7 +2,7 @@
 //!
 //! States are numbered in the order they are found, which is the order they are expanded in. So parents
 //! never decrease along the list, and an entry is the step to the next parent and the position among
-//! that parent's successors: one byte for most, and half of that once a chunk is complete. Stores may then forget, and
+//! that parent's successors: one byte for most, and half of that for chunks that are complete when memory gets short. Stores may then forget, and
 //! no state carries a pointer. Where they do, the log can forget too ([`prune`]).
 
 mod prune;
@@ -246,7 +246,9 @@ impl StepLog {
         {
             let elsewhere = match &mut self.spill {
                 Some(spill) => Some(Content::Disk(spill.put(&bytes[..chunk.bytes]).map_err(Shortage::Disk)?)),
-                None => Some(entropy::pack(&bytes[..chunk.bytes]))
+                // That takes time, which nobody else can use meanwhile: only once memory is half used up.
+                None => (self.grant.left_bytes() < self.grant.cap_bytes() / 2)
+                    .then(|| entropy::pack(&bytes[..chunk.bytes]))
                     .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
                     .map(Content::Packed),
             };
@@ -358,14 +360,15 @@ fn take_varint(bytes: &[u8], at: &mut usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
     use crate::disk::faulty::Faulty;
     use plimsoll_ir::random::Draw;
 
     #[test]
     fn paths_come_back_from_memory_and_from_disk() {
-        for spilling in [false, true] {
+        for (spilling, bytes) in [(false, u64::MAX), (true, u64::MAX), (false, 10 * SLOT as u64)] {
             let disk = || Spill::on(Box::new(Faulty::sound()), Grant::unlimited());
-            let mut log = StepLog::new(Grant::unlimited(), spilling.then(disk));
+            let mut log = StepLog::new(Budget::new(bytes).grant("log", bytes), spilling.then(disk));
             let mut twin: Vec<(u64, u32)> = vec![(0, 0), (0, 1), (0, 2)];
             let mut draw = Draw::new(0);
             while twin.len() < 400_000 {
@@ -384,6 +387,8 @@ mod tests {
                 log.append(&piece).unwrap();
             }
             assert_eq!(log.len(), twin.len() as u64);
+            let packed = log.chunks.iter().filter(|chunk| matches!(chunk.content, Content::Packed(_))).count();
+            assert_eq!(packed > 0, bytes < u64::MAX, "only where memory gets short");
             for number in [0, 2, 3, 1000, 399_999] {
                 let mut expected = vec![];
                 let mut at = number;

@@ -207,7 +207,10 @@ mod tests {
     /// A log of a random breadth-first search, pruned after every level or as often as it asks for it, and its twin, which is not.
     fn search(seed: u64, always: bool) -> u64 {
         let mut draw = Draw::new(seed);
-        let mut log = StepLog::new(Grant::unlimited(), None);
+        // Of every other log chunks are packed.
+        let budget = Budget::new(64 << 20);
+        assert!(seed.is_multiple_of(2) || budget.grant("others", 64 << 20).take(40 << 20));
+        let mut log = StepLog::new(budget.grant("log", 64 << 20), None);
         let mut twin = StepLog::new(Grant::unlimited(), None);
         let initial = 1 + draw.below(3);
         for position in 0..initial {

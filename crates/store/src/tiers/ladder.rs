@@ -29,6 +29,8 @@ const LEVELS: u64 = 3;
 /// What waits may become so many times as much while levels grow, in per cent, and when they do no more.
 const GROWING_PERCENT: u64 = 200;
 const STEADY_PERCENT: u64 = 50;
+/// Tables do not become more than twice as large for the keys at hand, and for so many bytes each.
+const PLENTY_PER_KEY: u64 = 64;
 /// And this part of the memory is left to everything else: the log, nodes of trees.
 const OTHERS_SHARE: u64 = 32;
 
@@ -141,6 +143,12 @@ impl Tiers {
         let memory = self.grant.cap_bytes();
         let room = outlook.waiting_room(memory);
         if self.snapshots.is_none() {
+            // While there is plenty, whoever enters a shard lets it grow, several at once.
+            let count: usize = entries.iter().map(|entry| entry.len()).sum();
+            let at_most = self.arena.bytes() as u64 + count as u64 * PLENTY_PER_KEY;
+            if self.grant.left_bytes() >= memory / MOST_FREE + at_most {
+                return Ok(());
+            }
             let levels = LEVELS * outlook.waiting * ladder.bytes_per_state;
             let free = (room + levels).clamp(memory / LEAST_FREE, memory / MOST_FREE);
             if self.finds_room(entries, free) {
