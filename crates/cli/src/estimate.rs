@@ -5,7 +5,7 @@
 //! levels falls about along a line. Where the last four eighths of the levels show such a line, and it has come down far enough, it is
 //! followed to its end. What is left of that by experience makes the interval; everywhere else nobody knows, and nothing is said.
 //!
-//! The constants come from the growth of 83 models above a million states; `docs/results.md` says how often they are right.
+//! The constants come from the growth of models above a million states; `docs/results.md` says of how many, and how often they are right there.
 
 use crate::size::show_count;
 use plimsoll_search::Stats;
