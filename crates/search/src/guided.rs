@@ -353,11 +353,7 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
 
     fn outcome(mut self, end: Result<(), Why>, complete: bool) -> Outcome {
         self.tally.count_error_state();
-        let verdict = match (self.violation.take(), end, self.cut) {
-            (Some(violation), _, _) => Verdict::Violated(violation),
-            (None, Err(why), _) | (None, Ok(()), Some(why)) => Verdict::Unknown(why),
-            (None, Ok(()), None) => Verdict::Holds,
-        };
+        let verdict = Verdict::of(self.violation.take(), end, self.cut);
         let mut stats = self.tally.stats;
         stats.frontier = (self.now.len() + self.next.len()) as u64;
         stats.look_at(&self.store.tiers);

@@ -268,11 +268,7 @@ impl<M: Model + ?Sized> Sma<'_, '_, M> {
 
     fn outcome(mut self, end: Result<(), Why>, complete: bool) -> Outcome {
         self.tally.count_error_state();
-        let verdict = match (self.violation.take(), end, self.cut) {
-            (Some(violation), _, _) => Verdict::Violated(violation),
-            (None, Err(why), _) | (None, Ok(()), Some(why)) => Verdict::Unknown(why),
-            (None, Ok(()), None) => Verdict::Holds,
-        };
+        let verdict = Verdict::of(self.violation.take(), end, self.cut);
         let mut stats = self.tally.stats;
         stats.frontier = self.tips.len() as u64;
         (stats.held, stats.capacity) = (stats.frontier, self.tips.capacity() as u64);

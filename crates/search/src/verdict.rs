@@ -27,6 +27,17 @@ pub enum Verdict {
     Unknown(Why),
 }
 
+impl Verdict {
+    /// Of a search that found this, ended so, and may have missed states for that reason.
+    pub(crate) fn of(violation: Option<Violation>, end: Result<(), Why>, cut: Option<Why>) -> Verdict {
+        match (violation, end, cut) {
+            (Some(violation), _, _) => Verdict::Violated(violation),
+            (None, Err(why), _) | (None, Ok(()), Some(why)) => Verdict::Unknown(why),
+            (None, Ok(()), None) => Verdict::Holds,
+        }
+    }
+}
+
 /// Something wrong, and the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {

@@ -1,34 +1,20 @@
 //! The ladder: a breadth-first search that is short of memory and has no disk climbs, at whatever moment that is, and finds what
 //! it finds with plenty: every state, the same verdict, a trace as short. Or it says that memory ran out, and nothing else.
 
+#[path = "common/witness.rs"]
+mod witness;
+
 use plimsoll_ir::random::Draw;
 use plimsoll_ir::text;
-use plimsoll_model::{Around, Interp, Model};
+use plimsoll_model::{Interp, Model};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
 use plimsoll_store::{Budget, Chain, Climb, Codec, Queue, Row, Rung, StepLog};
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-
-/// A model that remembers which states were found.
-struct Witness<'a> {
-    model: &'a dyn Model,
-    found: Mutex<HashSet<Vec<u32>>>,
-}
-
-impl Around for Witness<'_> {
-    fn inner(&self) -> &dyn Model {
-        self.model
-    }
-
-    fn violated_by(&self, state: &[u32]) -> Option<u32> {
-        self.found.lock().unwrap().insert(state.to_vec());
-        self.model.violated(state)
-    }
-}
+use witness::Witness;
 
 struct Seen {
-    states: HashSet<Vec<u32>>,
+    states: BTreeSet<Vec<u32>>,
     outcome: Outcome,
     climbs: Vec<Climb>,
     /// What all structures took at most.
@@ -44,7 +30,7 @@ fn search(model: &dyn Model, codec: Codec, bytes: u64, crew: Crew, ask: Ask) -> 
     let mut store = store.climbing(&Row::auto());
     let mut queue = Queue::new(model.width(), budget.grant("queue", bytes), None);
     let mut log = StepLog::new(budget.grant("log", bytes), None);
-    let witness = Witness { model, found: Mutex::new(HashSet::new()) };
+    let witness = Witness::of(model);
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
     let room = PathRoom::new(budget.grant("path", bytes));
     let mut control = Control {
@@ -57,7 +43,7 @@ fn search(model: &dyn Model, codec: Codec, bytes: u64, crew: Crew, ask: Ask) -> 
     let outcome = bfs(&witness, &mut store, &mut queue, &mut log, crew, &mut control);
     assert!(budget.used_bytes() <= bytes);
     let (climbs, peak_bytes) = (store.tiers.climbs().to_vec(), budget.used_bytes());
-    Some(Seen { states: witness.found.into_inner().unwrap(), outcome, climbs, peak_bytes })
+    Some(Seen { states: witness.into_found(), outcome, climbs, peak_bytes })
 }
 
 /// Pieces so small that memory runs out at many different moments.

@@ -2,9 +2,12 @@
 //! the same steps that led to them, the same counts, verdict and trace, whoever searches. Where old levels are given up
 //! states may be visited again, but it ends, and none is missed.
 
+#[path = "common/witness.rs"]
+mod witness;
+
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
-use plimsoll_model::{Around, Interp, Model};
+use plimsoll_model::{Interp, Model};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
 use plimsoll_store::disk::faulty::Faulty;
 use plimsoll_store::disk::{Disk, SLOT};
@@ -12,25 +15,8 @@ use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-
-/// A model that remembers which states were found.
-struct Witness<'a> {
-    model: &'a dyn Model,
-    found: Mutex<BTreeSet<Vec<u32>>>,
-}
-
-impl Around for Witness<'_> {
-    fn inner(&self) -> &dyn Model {
-        self.model
-    }
-
-    fn violated_by(&self, state: &[u32]) -> Option<u32> {
-        self.found.lock().unwrap().insert(state.to_vec());
-        self.model.violated(state)
-    }
-}
+use witness::Witness;
 
 struct Seen {
     states: BTreeSet<Vec<u32>>,
@@ -43,7 +29,7 @@ struct Seen {
 const KEEP_GOING: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
 
 fn search(model: &dyn Model, mut store: Chain, crew: Crew, ask: Ask) -> Seen {
-    let witness = Witness { model, found: Mutex::new(BTreeSet::new()) };
+    let witness = Witness::of(model);
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
     let mut log = StepLog::new(Grant::unlimited(), None);
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
@@ -58,7 +44,7 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew, ask: Ask) -> Seen {
     // Candidates wait too, and how many there are depends on the memory.
     (outcome.stats.frontier, outcome.stats.widest_frontier) = (0, 0);
     let report = store.tiers.layers().map(Layers::report).unwrap_or_default();
-    Seen { states: witness.found.into_inner().unwrap(), paths, outcome, report, coder_bytes: store.coder.bytes() }
+    Seen { states: witness.into_found(), paths, outcome, report, coder_bytes: store.coder.bytes() }
 }
 
 fn codec_for(model: &dyn Model, wish: Codec) -> Codec {

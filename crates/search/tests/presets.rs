@@ -4,8 +4,11 @@
 //!
 //! `PLIMSOLL_SEED` and `PLIMSOLL_SEEDS` choose the random systems.
 
+#[path = "common/witness.rs"]
+mod witness;
+
 use plimsoll_ir::random::{Size, random_system};
-use plimsoll_model::{Around, Interp, Model};
+use plimsoll_model::{Interp, Model};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::disk::faulty::Faulty;
@@ -13,8 +16,8 @@ use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Row, Rule, Spill, StepLog};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use witness::Witness;
 
 const WORKERS: [usize; 4] = [1, 2, 3, 16];
 const SHARD_BITS: [u32; 3] = [0, 2, 8];
@@ -24,23 +27,6 @@ const SYSTEMS: u64 = 12;
 const PATIENCE_PERCENT: u64 = 600;
 /// For tables and runs of a search on disk, beside what its codec takes.
 const LAYERS_BYTES: u64 = 48 << 10;
-
-/// A model that remembers which states were visited.
-struct Recorder<'a> {
-    model: &'a dyn Model,
-    seen: Mutex<BTreeSet<Vec<u32>>>,
-}
-
-impl Around for Recorder<'_> {
-    fn inner(&self) -> &dyn Model {
-        self.model
-    }
-
-    fn violated_by(&self, state: &[u32]) -> Option<u32> {
-        self.seen.lock().unwrap().insert(state.to_vec());
-        self.model.violated(state)
-    }
-}
 
 /// All that must not depend on who searches.
 #[derive(Debug, PartialEq)]
@@ -57,7 +43,7 @@ fn crew(workers: usize, shard_bits: u32) -> Crew {
 }
 
 fn search(model: &dyn Model, mut store: Chain, crew: Crew) -> Found {
-    let recorder = Recorder { model, seen: Mutex::default() };
+    let witness = Witness::of(model);
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
     let mut log = StepLog::new(Grant::unlimited(), None);
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
@@ -65,12 +51,12 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew) -> Found {
     let limits = Limits { redundancy_percent: Some(PATIENCE_PERCENT), ..Limits::default() };
     let room = PathRoom::new(Grant::unlimited());
     let mut control = Control { ask, limits, stop: &stop, room, watch: &mut watch };
-    let mut outcome = bfs(&recorder, &mut store, &mut queue, &mut log, crew, &mut control);
+    let mut outcome = bfs(&witness, &mut store, &mut queue, &mut log, crew, &mut control);
     if store.tiers.layers().is_some() {
         // Candidates wait too, and how many there are depends on the memory.
         (outcome.stats.frontier, outcome.stats.widest_frontier) = (0, 0);
     }
-    Found { states: recorder.seen.into_inner().unwrap(), outcome }
+    Found { states: witness.into_found(), outcome }
 }
 
 /// What is held against the truth, and against itself with other workers and shards.
