@@ -215,6 +215,9 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                 return end;
             }
             while place.level_left > 0 {
+                if let Err(why) = leader.give_up_tree(level + 1, ledger) {
+                    return End::Out(why);
+                }
                 match leader.work_off(place, ledger, scope) {
                     Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
