@@ -396,7 +396,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
-        self.keep_if_due(ledger);
+        self.keep_if_due(place, ledger)?;
         let next = self.next_wave(place, ledger);
         if next.is_err() {
             self.keep(0, ledger);

@@ -360,9 +360,14 @@ impl Layers {
         Ok(())
     }
 
+    /// Do all keys that come here stay?
+    pub fn keeps_all(&self) -> bool {
+        self.keep == Keep::All
+    }
+
     /// Are all keys that ever came here still here, and does none wait to be looked for?
     pub(crate) fn is_settled(&self) -> bool {
-        self.keep == Keep::All && self.candidates.is_empty()
+        self.keeps_all() && self.candidates.is_empty()
     }
 
     /// Visits the keys of all runs, those of a shard without the bits that tell the shard, and vectors if keys are hashes.
