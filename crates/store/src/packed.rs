@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// From so many bytes on the tables of a store, all together, have at least this many parts.
 const DIVIDED_BYTES: usize = 1 << 20;
 const PARTS_LOG: u32 = 5;
-/// A table has no more parts than that, and only as many as have so many bytes each; it is divided again when it can have
-/// so many times as many. Workers wait for whoever lets a part grow, so the parts of a large table should be small.
+/// Workers wait for whoever lets a part grow, so a table that is one of several has parts of not many times so many bytes, but
+/// not more than this many of them. It is divided again when it should have so many times as many.
 const LEAST_PART_BYTES: usize = 32 << 10;
+const MOST_PARTS_LOG: u32 = 8;
 const AGAIN_LOG: u32 = 2;
 /// By how much smaller tables grow: moving is dear, and so is memory.
 const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(256 << 10, 400), (DIVIDED_BYTES, 200)];
@@ -254,14 +255,12 @@ impl Packed {
         ((step * growth).exp().ceil() as usize).max(least)
     }
 
-    /// Divides a table that is large, or becomes so with `count` more keys.
+    /// Divides a table that is large, or becomes so with `count` more keys. Tables of a store are so at the same time, whatever
+    /// sizes their parts happen to have, so that workers need not wait for each other.
     fn divide(&mut self, count: usize) {
-        if self.part_bits == PARTS_LOG {
-            return;
-        }
         let keys = self.len() + count;
         let wanted = self.lines_for(keys, &self.parts[0].geometry) * size_of::<Line>();
-        self.divide_for(keys, wanted.max(self.bytes()));
+        self.divide_for(keys, wanted);
     }
 
     /// Divides a table into parts for so many keys, which take so many bytes, if it should have more and there is memory
@@ -270,9 +269,11 @@ impl Packed {
         if bytes << self.common_bits < DIVIDED_BYTES {
             return;
         }
-        let worth_it = (bytes / LEAST_PART_BYTES).max(1).ilog2().min(PARTS_LOG);
-        let part_bits = PARTS_LOG.saturating_sub(self.common_bits).max(worth_it);
-        if part_bits < (self.part_bits + AGAIN_LOG).min(PARTS_LOG) || part_bits == self.part_bits {
+        let least = PARTS_LOG.saturating_sub(self.common_bits);
+        let several = self.common_bits > 0 && self.arena.has_plenty(bytes);
+        let most = if several { (bytes / LEAST_PART_BYTES).max(1).ilog2().min(MOST_PARTS_LOG) } else { 0 };
+        let part_bits = least.max(most);
+        if part_bits < (self.part_bits + AGAIN_LOG).min(MOST_PARTS_LOG) && self.part_bits >= least {
             return;
         }
         let (before_bits, skip) = (self.part_bits, self.common_bits + part_bits);
