@@ -124,26 +124,32 @@ impl Pages {
     /// short-lived memory too; else nothing changes.
     #[must_use]
     pub fn grow(&mut self, lines: usize, beside: usize) -> bool {
-        let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(self.pages.len());
-        let Pool { region, begun, free, kept_free } = &mut *self.arena.pool();
-        let reused = wanted.min(free.len());
-        let end = *begun + wanted - reused;
-        let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
-        if more > 0 && region.left_bytes() < more.saturating_add(usize::try_from(*kept_free).unwrap_or(usize::MAX)) {
-            return false;
-        }
-        if !region.grow_beside(end * PAGE_BYTES, beside) {
-            return false;
-        }
-        for mut page in free.drain(free.len() - reused..) {
+        let before = self.pages.len();
+        let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(before);
+        let reused = {
+            let Pool { region, begun, free, kept_free } = &mut *self.arena.pool();
+            let reused = wanted.min(free.len());
+            let end = *begun + wanted - reused;
+            let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
+            if more > 0 && region.left_bytes() < more.saturating_add(usize::try_from(*kept_free).unwrap_or(usize::MAX))
+            {
+                return false;
+            }
+            if !region.grow_beside(end * PAGE_BYTES, beside) {
+                return false;
+            }
+            self.pages.extend(free.drain(free.len() - reused..));
+            let base = region.base().cast::<Page>();
+            // SAFETY: the region has grown to hold the page, is aligned to pages, and never moves.
+            self.pages.extend((*begun..end).map(|page| unsafe { NonNull::new_unchecked(base.add(page)) }));
+            *begun = end;
+            reused
+        };
+        // Not while others wait for the pool.
+        for page in &mut self.pages[before..before + reused] {
             // SAFETY: it came back, so nobody else has it.
             unsafe { page.as_mut().fill([0; LINE]) };
-            self.pages.push(page);
         }
-        let base = region.base().cast::<Page>();
-        // SAFETY: the region has grown to hold the page, is aligned to pages, and never moves.
-        self.pages.extend((*begun..end).map(|page| unsafe { NonNull::new_unchecked(base.add(page)) }));
-        *begun = end;
         true
     }
 
