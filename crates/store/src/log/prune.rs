@@ -12,6 +12,7 @@
 use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
 use crate::disk::SLOT;
 use crate::entropy;
+use crate::meter;
 use std::borrow::Cow;
 
 /// One chunk more for so many may be needed while entries are written anew, and those beside them.
@@ -19,6 +20,8 @@ const CHUNKS_PER_EXTRA: usize = 1024;
 const EXTRA_CHUNKS: usize = 2;
 /// A log is pruned for the first time when it has so many chunks.
 pub(super) const FIRST_PRUNING: usize = 4;
+/// Less memory is not worth giving back.
+const MUCH_SPARE: usize = 4 * SLOT;
 /// Entries of a chunk are read backwards in stretches of so many.
 const STRETCH: usize = 1024;
 
@@ -45,15 +48,27 @@ impl StepLog {
         }
         let kept = self.ancestors((waiting - self.gone) as usize, entries);
         let packed = self.packed_bytes();
-        if packed > 0 && !self.has_room_for(&kept) {
-            self.grant.give_back(beside);
-            return;
+        if packed == 0 || self.has_room_for(&kept) {
+            let starts = self.starts_left.unwrap_or(initial) as usize;
+            self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
+            self.write_anew(&kept);
+            self.grant.give_back(packed);
+            self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
         }
-        let starts = self.starts_left.unwrap_or(initial) as usize;
-        self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
-        self.write_anew(&kept);
-        self.grant.give_back(beside + packed);
-        self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
+        self.grant.give_back(beside);
+        drop(kept);
+        self.give_back_spare();
+    }
+
+    /// What is not needed any more is for others.
+    fn give_back_spare(&mut self) {
+        let bytes = self.spare.len() * SLOT;
+        // What the allocator keeps is in no ledger.
+        if bytes >= MUCH_SPARE && meter::TRIMS {
+            self.spare.clear();
+            meter::trim();
+            self.grant.give_back(bytes as u64);
+        }
     }
 
     fn packed_bytes(&self) -> u64 {
@@ -63,8 +78,13 @@ impl StepLog {
 
     /// Makes sure that what is kept finds room beside what is there: chunks that are packed leave no buffer.
     fn has_room_for(&mut self, kept: &[u64]) -> bool {
-        let count: usize = kept.iter().map(|bits| bits.count_ones() as usize).sum();
-        let bytes = self.chunks.iter().map(|chunk| chunk.bytes).sum::<usize>().min(count * LONGEST);
+        let (mut renumbering, mut bytes, mut last) = (Renumbering::default(), 0, 0);
+        for chunk in &self.chunks {
+            renumbering.go_on(chunk, kept, |parent, position| {
+                bytes += encode(parent - last, position, &mut [0; LONGEST]);
+                last = parent;
+            });
+        }
         let missing = (bytes.div_ceil(SLOT - LONGEST) + 1).saturating_sub(self.spare.len());
         let granted = self.grant.take((missing * SLOT) as u64);
         if granted {
@@ -103,18 +123,9 @@ impl StepLog {
     fn write_anew(&mut self, kept: &[u64]) {
         let (old, len) = (std::mem::take(&mut self.chunks), self.len);
         (self.len, self.last_parent) = (self.gone, 0);
-        let mut number = 0;
-        // The entries up to `passed` that are kept: the new number of the one that is there.
-        let (mut passed, mut rank) = (0, 0u64);
+        let mut renumbering = Renumbering::default();
         for chunk in old {
-            for (parent, position) in Entries::of(&chunk, &chunk.loaded()) {
-                if is_kept(kept, number) {
-                    rank += count_kept(kept, passed, parent as usize);
-                    passed = parent as usize;
-                    self.write_one(rank, position);
-                }
-                number += 1;
-            }
+            renumbering.go_on(&chunk, kept, |parent, position| self.write_one(parent, position));
             if let Content::Ram(buffer) = chunk.content {
                 self.spare.push(buffer);
             }
@@ -136,6 +147,30 @@ impl StepLog {
         *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
         self.last_parent = parent;
         self.len += 1;
+    }
+}
+
+/// New numbers for the parents of entries that are kept, chunk by chunk.
+#[derive(Default)]
+struct Renumbering {
+    /// Entries that were looked at.
+    number: usize,
+    /// The entries up to `passed` that are kept: the new number of the one that is there.
+    passed: usize,
+    rank: u64,
+}
+
+impl Renumbering {
+    /// The parents and positions of the entries of the next chunk that are kept.
+    fn go_on(&mut self, chunk: &Chunk, kept: &[u64], mut each: impl FnMut(u64, u32)) {
+        for (parent, position) in Entries::of(chunk, &chunk.loaded()) {
+            if is_kept(kept, self.number) {
+                self.rank += count_kept(kept, self.passed, parent as usize);
+                self.passed = parent as usize;
+                each(self.rank, position);
+            }
+            self.number += 1;
+        }
     }
 }
 
@@ -277,9 +312,19 @@ mod tests {
         assert_eq!(budget.used_bytes(), 0);
     }
 
+    /// Whether chunks are packed or not, and others may have what it does not need any more.
     #[test]
     fn a_long_search_has_a_short_log() {
-        let budget = Budget::new(64 * SLOT as u64);
+        for others in [0, 30] {
+            let budget = Budget::new(64 * SLOT as u64);
+            let taken = budget.grant("others", u64::MAX);
+            assert!(taken.take(others * SLOT as u64));
+            search_long(&budget);
+            assert!(budget.used_bytes() <= others * SLOT as u64, "{} bytes", budget.used_bytes());
+        }
+    }
+
+    fn search_long(budget: &Budget) {
         let mut log = StepLog::new(budget.grant("log", u64::MAX), None);
         log.push(0, 0).unwrap();
         let (mut expanded, mut draw) = (0, Draw::new(7));
@@ -299,5 +344,7 @@ mod tests {
         }
         assert!(log.chunks.len() <= FIRST_PRUNING, "{} chunks", log.chunks.len());
         assert!(log.path(expanded, 1).unwrap().len() > 500);
+        let held = (log.chunks.len() + MUCH_SPARE / SLOT) * SLOT;
+        assert!(log.grant.used_bytes() <= held as u64, "{} for {held}", log.grant.used_bytes());
     }
 }
