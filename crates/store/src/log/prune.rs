@@ -9,7 +9,8 @@
 //!
 //! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
 
-use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
+use super::entries::{self, Entries, LONGEST, Last};
+use super::{CHUNK, Chunk, Content, StepLog};
 use crate::disk::SLOT;
 use crate::entropy;
 use std::borrow::Cow;
@@ -34,7 +35,7 @@ impl StepLog {
         let entries = (self.len - self.gone) as usize;
         let extra = EXTRA_CHUNKS + self.chunks.len() / CHUNKS_PER_EXTRA;
         let missing = extra.saturating_sub(self.spare.len());
-        let stretches = STRETCH * size_of::<u64>() + SLOT / STRETCH * size_of::<Entries>();
+        let stretches = STRETCH * size_of::<u64>() + CHUNK / STRETCH * size_of::<Entries>();
         let beside = (entries / 8 + stretches + SLOT) as u64;
         if !self.grant.take((missing * SLOT) as u64) {
             return;
@@ -64,8 +65,8 @@ impl StepLog {
     /// Makes sure that what is kept finds room beside what is there: chunks that are packed leave no buffer.
     fn has_room_for(&mut self, kept: &[u64]) -> bool {
         let count: usize = kept.iter().map(|bits| bits.count_ones() as usize).sum();
-        let bytes = self.chunks.iter().map(|chunk| chunk.bytes).sum::<usize>().min(count * LONGEST);
-        let missing = (bytes.div_ceil(SLOT - LONGEST) + 1).saturating_sub(self.spare.len());
+        let pieces = self.chunks.iter().map(|chunk| chunk.pieces).sum::<usize>().min(count * LONGEST);
+        let missing = (pieces.div_ceil(CHUNK - 2 * LONGEST) + 1).saturating_sub(self.spare.len());
         let granted = self.grant.take((missing * SLOT) as u64);
         if granted {
             self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
@@ -80,9 +81,9 @@ impl StepLog {
         let mut parents = Vec::with_capacity(STRETCH);
         for chunk in self.chunks.iter().rev() {
             let loaded = chunk.loaded();
-            let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk, &loaded));
+            let (mut stretches, mut rest) = (Vec::new(), chunk.entries(&loaded));
             while !rest.is_done() {
-                stretches.push(rest.clone());
+                stretches.push(rest);
                 rest.by_ref().take(STRETCH).for_each(drop);
             }
             for (stretch, entries) in stretches.into_iter().enumerate().rev() {
@@ -102,12 +103,12 @@ impl StepLog {
     /// Writes the entries that are kept, with numbers that count those.
     fn write_anew(&mut self, kept: &[u64]) {
         let (old, len) = (std::mem::take(&mut self.chunks), self.len);
-        (self.len, self.last_parent) = (self.gone, 0);
+        (self.len, self.last) = (self.gone, Last::before(0));
         let mut number = 0;
         // The entries up to `passed` that are kept: the new number of the one that is there.
         let (mut passed, mut rank) = (0, 0u64);
         for chunk in old {
-            for (parent, position) in Entries::of(&chunk, &chunk.loaded()) {
+            for (parent, position) in chunk.entries(&chunk.loaded()) {
                 if is_kept(kept, number) {
                     rank += count_kept(kept, passed, parent as usize);
                     passed = parent as usize;
@@ -125,58 +126,30 @@ impl StepLog {
 
     /// Like `push`, into chunks that are there already.
     fn write_one(&mut self, parent: u64, position: u32) {
-        if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
+        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > CHUNK) {
             let buffer = self.spare.pop().expect("there are enough chunks");
-            let (first_number, parent_before) = (self.len - self.gone, self.last_parent);
-            self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });
+            self.begin_chunk(buffer);
         }
-        let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
+        let Some(Chunk { pieces, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
             unreachable!("the last chunk is in memory")
         };
-        *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
-        self.last_parent = parent;
+        entries::put(&mut self.last, parent, position, buffer, pieces);
         self.len += 1;
     }
-}
-
-/// Parents and positions of a chunk in memory, in order.
-#[derive(Clone)]
-struct Entries<'a> {
-    left: &'a [u8],
-    parent: u64,
 }
 
 impl Chunk {
     /// Its entries, unpacked.
     fn loaded(&self) -> Cow<'_, [u8]> {
         match &self.content {
-            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes]),
-            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes)),
+            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes()]),
+            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes())),
             Content::Disk(_) => unreachable!("nothing is pruned on disk"),
         }
     }
-}
 
-impl<'a> Entries<'a> {
-    fn of(chunk: &Chunk, loaded: &'a [u8]) -> Entries<'a> {
-        Entries { left: loaded, parent: chunk.parent_before }
-    }
-
-    fn is_done(&self) -> bool {
-        self.left.is_empty()
-    }
-}
-
-impl Iterator for Entries<'_> {
-    type Item = (u64, u32);
-
-    fn next(&mut self) -> Option<(u64, u32)> {
-        if self.is_done() {
-            return None;
-        }
-        let (step, position, taken) = decode(self.left);
-        (self.left, self.parent) = (&self.left[taken..], self.parent + step);
-        Some((self.parent, position))
+    fn entries<'a>(&self, loaded: &'a [u8]) -> Entries<'a> {
+        Entries::of(loaded, self.pieces, Last::before(self.parent_before))
     }
 }
 
