@@ -101,7 +101,7 @@ impl Geometry {
     }
 
     /// Where values with this home begin.
-    fn base(&self, home: usize) -> Base {
+    pub fn base(&self, home: usize) -> Base {
         let (least, lines) = ((home as u128) << self.bits, self.lines as u128);
         let value = least.div_ceil(lines);
         Base { value: value as u64, beyond: (value * lines - least) as u64 }
@@ -289,12 +289,14 @@ impl Geometry {
         line
     }
 
-    /// The key at a place of line `number`, but for the bits that are skipped, and whether it is at home there.
+    /// The key at a place of line `number`, which is home from `base` on, but for the bits that are skipped, and whether it is
+    /// at home there.
     #[inline(always)]
-    pub fn key<const LONG: bool>(&self, number: usize, line: &Line, place: u32) -> (u128, bool) {
+    pub fn key<const LONG: bool>(&self, number: usize, base: Base, line: &Line, place: u32) -> (u128, bool) {
         let (attempt, rest, low) = self.entry::<LONG>(line, place);
-        let home = self.home(number, rest, attempt);
-        ((self.join(self.base(home), rest) as u128) << 64 | low as u128, attempt == 1)
+        // Finding where another home begins takes a long division.
+        let base = if attempt == 1 { base } else { self.base(self.home(number, rest, attempt)) };
+        ((self.join(base, rest) as u128) << 64 | low as u128, attempt == 1)
     }
 }
 
@@ -411,7 +413,7 @@ mod tests {
                             for (place, &(number, key, attempt)) in held.iter().enumerate() {
                                 let expected = (key, attempt == 1);
                                 assert_eq!(
-                                    geometry.key::<$long>(number, &line, place as u32),
+                                    geometry.key::<$long>(number, geometry.base(number), &line, place as u32),
                                     expected,
                                     "{geometry:?}"
                                 );

@@ -119,7 +119,8 @@ impl Part {
     /// The keys in a line but for the bits that all have in common, and whether they are at home there.
     fn keys_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
         let (geometry, line) = (&self.geometry, self.lines.line(number));
-        (0..geometry.held(line)).map(move |place| geometry.key::<LONG>(number, line, place))
+        let base = geometry.base(number);
+        (0..geometry.held(line)).map(move |place| geometry.key::<LONG>(number, base, line, place))
     }
 
     /// Visits all keys as they lie, without the bits they have in common.
@@ -218,7 +219,7 @@ fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, w
         });
         let elsewhere = (0..u32::BITS).filter(|place| others >> place & 1 == 1);
         if others != 0 {
-            elsewhere.for_each(|place| waiting.push::<LONG>(old.key::<LONG>(number, &line, place).0));
+            elsewhere.for_each(|place| waiting.push::<LONG>(old.key::<LONG>(number, base, &line, place).0));
         }
         // What comes next is at home in this line or below it.
         let shared = (number as u64 * new.lines() as u64 / old.lines() as u64) as usize;
