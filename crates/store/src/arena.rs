@@ -74,9 +74,9 @@ impl Arena {
         Pages { arena: self.clone(), pages: Vec::new() }
     }
 
-    /// Memory for a while, which goes back to the system, if the grant has room for it.
-    pub fn beside(&self, bytes: usize) -> Option<Region> {
-        let mut region = Region::sized(bytes, self.pool().region.grant());
+    /// Memory for a while, which goes back to the system, if the grant has room for it; it may grow to `most` bytes.
+    pub fn beside(&self, bytes: usize, most: usize) -> Option<Region> {
+        let mut region = Region::sized(most, self.pool().region.grant());
         region.grow(bytes).then_some(region)
     }
 
@@ -120,8 +120,8 @@ impl Pages {
         self.arena.pool().region.grant()
     }
 
-    /// Adds zero lines until there are at least `lines`, if the grant allows it and has room for `beside` bytes of
-    /// short-lived memory too; else nothing changes.
+    /// Adds zero lines until there are at least `lines`, if the grant allows it; else nothing changes. So many bytes `beside` are
+    /// taken for a while only, and may be some of those that are kept free.
     #[must_use]
     pub fn grow(&mut self, lines: usize, beside: usize) -> bool {
         let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(self.pages.len());
@@ -129,10 +129,11 @@ impl Pages {
         let reused = wanted.min(free.len());
         let end = *begun + wanted - reused;
         let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
-        if more > 0 && region.left_bytes() < more.saturating_add(usize::try_from(*kept_free).unwrap_or(usize::MAX)) {
+        let kept_free = usize::try_from(*kept_free).unwrap_or(usize::MAX).saturating_sub(beside);
+        if more > 0 && region.left_bytes() < more.saturating_add(kept_free) {
             return false;
         }
-        if !region.grow_beside(end * PAGE_BYTES, beside) {
+        if !region.grow(end * PAGE_BYTES) {
             return false;
         }
         for mut page in free.drain(free.len() - reused..) {
@@ -236,9 +237,14 @@ mod tests {
             (0..6 * PAGE_LINES).all(|line| one.line(line)[3] == line as u32 && two.line(line)[3] == !(line as u32))
         );
         assert!(!one.grow(11 * PAGE_LINES, 0) && one.lines() == 6 * PAGE_LINES);
-        assert!(!one.grow(7 * PAGE_LINES, 4 * PAGE_BYTES), "there is no room for what is needed beside it");
-        let beside = arena.beside(4 * PAGE_BYTES);
-        assert!(beside.is_some() && arena.beside(1).is_none());
+        let beside = arena.beside(4 * PAGE_BYTES, 4 * PAGE_BYTES);
+        assert!(beside.is_some() && arena.beside(1, 1).is_none());
+        assert!(!one.grow(7 * PAGE_LINES, 0), "there is no room beside it");
+        arena.keep_free(4 * PAGE_BYTES as u64);
+        drop(beside);
+        let beside = arena.beside(3 * PAGE_BYTES, 3 * PAGE_BYTES);
+        assert!(!one.grow(7 * PAGE_LINES, 0) && one.grow(7 * PAGE_LINES, 3 * PAGE_BYTES));
+        arena.keep_free(0);
         drop((beside, two));
         assert!(one.grow(14 * PAGE_LINES, 0), "pages that came back are used again");
         assert!((6 * PAGE_LINES..14 * PAGE_LINES).all(|line| *one.line(line) == [0; LINE]));

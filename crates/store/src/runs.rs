@@ -353,7 +353,12 @@ impl Layers {
 
     /// Are all keys that ever came here still here, and does none wait to be looked for?
     pub(crate) fn is_settled(&self) -> bool {
-        self.keep == Keep::All && self.candidates.is_empty()
+        self.keeps_all() && self.candidates.is_empty()
+    }
+
+    /// Does nobody ever leave?
+    pub fn keeps_all(&self) -> bool {
+        self.keep == Keep::All
     }
 
     /// Visits the keys of all runs, those of a shard without the bits that tell the shard.
