@@ -78,7 +78,8 @@ pub fn bfs_with<M: Model + ?Sized>(
 ) -> Outcome {
     let Chain { coder, tiers } = store;
     // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
-    if keeping.observer.is_some() && tiers.forgets() {
+    let forgets = tiers.forgets() || tiers.layers().is_some_and(|layers| !layers.keeps_all());
+    if keeping.observer.is_some() && forgets {
         tiers.forget_sample();
     }
     let search = Search {

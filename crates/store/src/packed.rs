@@ -6,9 +6,10 @@
 //! full at all times and none needs much memory beside it: [`part`] says how one grows in place. In the same way keys
 //! may get longer.
 
-mod geometry;
+pub(crate) mod geometry;
 mod part;
-mod waiting;
+pub(crate) mod tagged;
+pub(crate) mod waiting;
 
 use crate::arena::{Arena, Line, PAGE_LINES, Spot};
 use crate::budget::Full;
@@ -101,6 +102,8 @@ macro_rules! by_length {
         }
     };
 }
+
+pub(crate) use by_length;
 
 impl Packed {
     /// A set of keys of `key_bits` bits, of which the first `common_bits` are the same in all.
