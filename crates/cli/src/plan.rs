@@ -89,6 +89,8 @@ pub struct Wishes {
     pub checkpoint: bool,
     /// Are states to have numbers that can be asked for?
     pub numbers: bool,
+    /// May states be missed when nothing else is left?
+    pub lossy: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -164,6 +166,9 @@ pub struct Plan {
     /// May the store go on with less when memory is almost full?
     #[serde(skip)]
     pub climbs: bool,
+    /// And may it miss states in the end?
+    #[serde(skip)]
+    pub may_miss: bool,
 }
 
 /// Why there is no plan.
@@ -290,6 +295,9 @@ impl Plan {
         // What was forgotten cannot be kept for another day.
         let climbs = strategy.row.climbs() && wishes.disk_bytes == 0 && !wishes.numbers && !wishes.checkpoint;
         let climbs = climbs && matches!(codec, Codec::Packed | Codec::Tree);
+        if wishes.lossy && !climbs {
+            return Err(PlanError::Strategy(not_lossy(wishes, &strategy)));
+        }
         let order = strategy.order;
         if strategy.hunt.is_some() && !codec.is_injective() {
             let (name, store) = (strategy.name(), wishes.store);
@@ -344,6 +352,7 @@ impl Plan {
             search: order,
             keep,
             climbs,
+            may_miss: wishes.lossy,
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
@@ -466,6 +475,17 @@ impl Wishes {
     /// Where temporary files go.
     fn folders(&self) -> Vec<PathBuf> {
         if self.spill_dirs.is_empty() { vec![std::env::temp_dir()] } else { self.spill_dirs.clone() }
+    }
+}
+
+/// Why nothing can be missed in the end where somebody allows it.
+fn not_lossy(wishes: &Wishes, strategy: &Strategy) -> String {
+    let name = strategy.name();
+    match wishes {
+        _ if !strategy.row.climbs() => format!("--lossy is for --strategy auto, and this is {name}"),
+        _ if wishes.disk_bytes > 0 => "--lossy is for searches in memory: with --disk they stay exact".into(),
+        _ if wishes.checkpoint => "--lossy does not go with --checkpoint: what was lost cannot be kept".into(),
+        _ => format!("--lossy is for exact stores of keys: leave out --store {}", wishes.store),
     }
 }
 

@@ -183,9 +183,9 @@ impl Pages {
         true
     }
 
-    /// Takes all that the grant has left, in numbers of pages that can be halved often.
-    pub fn fill(&mut self) {
-        let left = self.arena.left_bytes();
+    /// Takes all that the grant has left, but no more than `most` bytes, in numbers of pages that can be halved often.
+    pub fn fill(&mut self, most: usize) {
+        let left = self.arena.left_bytes().min(most);
         let mut wanted = left / FILL_STEP * FILL_STEP;
         if wanted < FILL_LEAST {
             wanted = PAGE_BYTES << (left / PAGE_BYTES).max(1).ilog2();

@@ -136,13 +136,17 @@ impl Tiers {
 
     /// The same with tables that are as full as they say, from here on.
     pub fn with_density(mut self, density: Density) -> Tiers {
+        self.set_density(density);
+        self
+    }
+
+    fn set_density(&mut self, density: Density) {
         self.density = density;
         for shard in &mut self.shards {
             if let Table::Packed(packed) = &mut own(shard).last {
                 packed.set_density(density);
             }
         }
-        self
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
@@ -269,12 +273,14 @@ impl Tiers {
         if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
             return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
         }
+        if let Some(before) = self.ladder.as_ref().and_then(Ladder::before_filter) {
+            return Some(self.health_of_filter(before));
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
-        whole.distinct += self.ladder.as_ref().map_or(0, Ladder::uncounted);
         // Who climbed makes use of whatever there is.
         whole.capacity = match (&self.ladder, &self.snapshots) {
             (Some(_), _) => 0,

@@ -81,8 +81,15 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if is_full && read(&search.tiers).layers().is_some() {
             self.flush(level, true)?;
             encode(&mut self.worker);
-        } else if is_full && write(&search.tiers).give_up_frozen(self.outlook) {
-            encode(&mut self.worker);
+        } else if is_full {
+            let mut tiers = write(&search.tiers);
+            let outlook = self.outlook;
+            let has_filter = tiers.go_on_with_filter(outlook).map_err(|Full| Why::Memory)?;
+            let has_room = has_filter || tiers.give_up_frozen(outlook);
+            drop(tiers);
+            if has_room {
+                encode(&mut self.worker);
+            }
         }
         Ok(())
     }
