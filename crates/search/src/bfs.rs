@@ -216,9 +216,6 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                 return end;
             }
             while place.level_left > 0 {
-                if let Err(why) = leader.give_up_tree(level + 1, ledger) {
-                    return End::Out(why);
-                }
                 match leader.work_off(place, ledger, scope) {
                     Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
@@ -442,6 +439,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
+            self.give_up_tree(place.level + 1, ledger)?;
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
