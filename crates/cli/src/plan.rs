@@ -16,7 +16,7 @@ use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
 use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
-use plimsoll_store::runs::{Keep, ORIGIN_WORDS};
+use plimsoll_store::runs::{Keep, MOST_WORDS, ORIGIN_WORDS};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
@@ -291,7 +291,7 @@ impl Plan {
         // A search that may go on another day may do so on disk: keys must be the same then.
         let may_leave = wishes.disk_bytes > 0 || wishes.checkpoint;
         let codec = choose_codec(wishes.store, &strategy.row, may_leave, facts)?;
-        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
+        let keep = keep_of(&strategy, codec, facts.width(), wishes.disk_bytes)?;
         // What was forgotten cannot be kept for another day.
         let climbs = strategy.row.climbs() && wishes.disk_bytes == 0 && !wishes.numbers && !wishes.checkpoint;
         let climbs = climbs && matches!(codec, Codec::Packed | Codec::Tree);
@@ -490,12 +490,13 @@ fn not_lossy(wishes: &Wishes, strategy: &Strategy) -> String {
 }
 
 /// How long levels stay on disk, if they go there. Only exact keys can.
-fn keep_of(strategy: &Strategy, codec: Codec, disk_bytes: u64) -> Result<Option<Keep>, PlanError> {
+fn keep_of(strategy: &Strategy, codec: Codec, width: u64, disk_bytes: u64) -> Result<Option<Keep>, PlanError> {
     let refused = |reason: &str| Err(PlanError::Strategy(format!("--strategy {} {reason}", strategy.name())));
-    let has_keys = matches!(codec, Codec::Packed | Codec::Tree);
+    let has_keys =
+        matches!(codec, Codec::Packed | Codec::Tree) || (codec == Codec::Plain && width <= MOST_WORDS as u64);
     match strategy.row.kept_levels() {
         Some(_) if disk_bytes == 0 => refused("keeps levels on disk, so it needs --disk, for example --disk 20G"),
-        Some(_) if !has_keys => refused("writes keys to disk, so it needs --store packed, tree or auto"),
+        Some(_) if !has_keys => refused("writes states to disk, so it needs --store packed, tree, plain or auto"),
         Some(keep) => Ok(Some(keep)),
         None if disk_bytes == 0 || !has_keys || strategy.order != Order::Bfs => Ok(None),
         None => Ok(Some(Keep::All).filter(|_| strategy.row.holds_all())),

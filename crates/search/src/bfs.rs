@@ -215,6 +215,9 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                 return end;
             }
             while place.level_left > 0 {
+                if let Err(why) = leader.give_up_tree(level + 1, ledger) {
+                    return End::Out(why);
+                }
                 match leader.work_off(place, ledger, scope) {
                     Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
@@ -393,7 +396,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
-        self.keep_if_due(ledger);
+        self.keep_if_due(place, ledger)?;
         let next = self.next_wave(place, ledger);
         if next.is_err() {
             self.keep(0, ledger);

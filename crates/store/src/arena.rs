@@ -5,6 +5,7 @@
 
 use crate::budget::Grant;
 use crate::region::{Region, prefetch};
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +17,10 @@ pub const PAGE_BYTES: usize = PAGE_LINES * LINE * 4;
 /// A table that takes all memory takes it in such steps from such a size on, and else a power of two of pages.
 const FILL_STEP: usize = 2 << 20;
 const FILL_LEAST: usize = 4 << 20;
+
+/// Short-lived memory of up to so many bytes is kept for the next who asks, while less than half of the grant is used: workers
+/// that map and unmap memory all the time wait for each other.
+const SPARE_BYTES: usize = 64 << 10;
 
 /// A cache line.
 pub type Line = [u32; LINE];
@@ -34,6 +39,8 @@ struct Pool {
     begun: usize,
     /// Those of them that came back.
     free: Vec<NonNull<Page>>,
+    /// Memory that was needed for a while and will be again.
+    spare: Vec<Region>,
     /// What tables leave to others.
     kept_free: u64,
 }
@@ -46,6 +53,13 @@ unsafe impl Send for Pool {}
 pub struct Pages {
     arena: Arena,
     pages: Vec<NonNull<Page>>,
+}
+
+/// Memory for a while.
+#[derive(Debug)]
+pub struct Beside {
+    region: Option<Region>,
+    arena: Arena,
 }
 
 /// Where a line is.
@@ -64,8 +78,9 @@ unsafe impl Sync for Pages {}
 
 impl Arena {
     pub fn new(grant: Grant) -> Arena {
+        let region = Region::new(grant);
         Arena {
-            pool: Arc::new(Mutex::new(Pool { region: Region::new(grant), begun: 0, free: Vec::new(), kept_free: 0 })),
+            pool: Arc::new(Mutex::new(Pool { region, begun: 0, free: Vec::new(), spare: Vec::new(), kept_free: 0 })),
         }
     }
 
@@ -74,10 +89,19 @@ impl Arena {
         Pages { arena: self.clone(), pages: Vec::new() }
     }
 
-    /// Memory for a while, which goes back to the system, if the grant has room for it.
-    pub fn beside(&self, bytes: usize) -> Option<Region> {
-        let mut region = Region::sized(bytes, self.pool().region.grant());
-        region.grow(bytes).then_some(region)
+    /// Memory for a while, if the grant has room for it. Much goes back to the system.
+    pub fn beside(&self, bytes: usize) -> Option<Beside> {
+        let (grant, spare) = {
+            let mut pool = self.pool();
+            (pool.region.grant(), if bytes <= SPARE_BYTES { pool.spare.pop() } else { None })
+        };
+        let make = |bytes: usize| {
+            let mut region = Region::sized(bytes, grant.clone());
+            region.grow(bytes).then_some(region)
+        };
+        let few = || if bytes <= SPARE_BYTES && grant.has_plenty(SPARE_BYTES) { make(SPARE_BYTES) } else { None };
+        let region = spare.or_else(few).or_else(|| make(bytes))?;
+        Some(Beside { region: Some(region), arena: self.clone() })
     }
 
     /// From now on tables grow only while the grant has so many bytes left afterwards.
@@ -85,9 +109,15 @@ impl Arena {
         self.pool().kept_free = bytes;
     }
 
-    /// Memory in use, pages that came back included.
+    /// Memory in use, and what came back.
     pub fn bytes(&self) -> usize {
-        self.pool().region.bytes()
+        let pool = self.pool();
+        pool.region.bytes() + pool.spare.len() * SPARE_BYTES
+    }
+
+    /// Would less than half of the memory be used if so many bytes were taken?
+    pub fn has_plenty(&self, bytes: usize) -> bool {
+        self.pool().region.grant().has_plenty(bytes)
     }
 
     /// What could be added now.
@@ -127,7 +157,7 @@ impl Pages {
         let before = self.pages.len();
         let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(before);
         let reused = {
-            let Pool { region, begun, free, kept_free } = &mut *self.arena.pool();
+            let Pool { region, begun, free, kept_free, .. } = &mut *self.arena.pool();
             let reused = wanted.min(free.len());
             let end = *begun + wanted - reused;
             let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
@@ -215,6 +245,28 @@ impl Pages {
     }
 }
 
+impl Deref for Beside {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        self.region.as_ref().expect("until it is dropped")
+    }
+}
+
+impl DerefMut for Beside {
+    fn deref_mut(&mut self) -> &mut Region {
+        self.region.as_mut().expect("until it is dropped")
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let keeps = |region: &Region| region.bytes() == SPARE_BYTES && region.grant().has_plenty(0);
+        let spare = self.region.take().filter(keeps);
+        self.arena.pool().spare.extend(spare);
+    }
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
         self.arena.pool().free.append(&mut self.pages);
@@ -225,6 +277,22 @@ impl Drop for Pages {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+
+    #[test]
+    fn a_little_memory_beside_is_kept_for_the_next() {
+        let budget = Budget::new(1 << 20);
+        let arena = Arena::new(budget.grant("arena", u64::MAX));
+        let first = arena.beside(100).unwrap();
+        let address = first.base();
+        drop(first);
+        assert_eq!((budget.used_bytes(), arena.bytes()), (SPARE_BYTES as u64, SPARE_BYTES));
+        let (again, other) = (arena.beside(SPARE_BYTES).unwrap(), arena.beside(1).unwrap());
+        assert!(again.base() == address && other.base() != address);
+        drop(arena.beside(SPARE_BYTES + 1));
+        assert_eq!(budget.used_bytes(), 2 * SPARE_BYTES as u64, "what is larger goes back");
+        drop((again, other, arena));
+        assert_eq!(budget.used_bytes(), 0);
+    }
 
     #[test]
     fn sequences_grow_side_by_side_within_the_grant() {

@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// From so many bytes on the tables of a store, all together, have at least this many parts.
 const DIVIDED_BYTES: usize = 1 << 20;
 const PARTS_LOG: u32 = 5;
-/// A table has no more parts than that, and only as many as have so many bytes each; it is divided again when it can have
-/// so many times as many. Workers wait for whoever lets a part grow, so the parts of a large table should be small.
+/// Workers wait for whoever lets a part grow, so a table that is one of several has parts of not many times so many bytes, but
+/// not more than this many of them. It is divided again when it should have so many times as many.
 const LEAST_PART_BYTES: usize = 32 << 10;
+const MOST_PARTS_LOG: u32 = 8;
 const AGAIN_LOG: u32 = 2;
 /// By how much smaller tables grow: moving is dear, and so is memory.
 const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(256 << 10, 400), (DIVIDED_BYTES, 200)];
@@ -148,7 +149,7 @@ impl Packed {
     /// move.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most_lines = bytes / size_of::<Line>();
-        self.divide_for(self.len(), bytes);
+        self.divide_for(bytes);
         let each = (self.most_lines >> self.part_bits) / PAGE_LINES * PAGE_LINES;
         let key_bits = self.key_bits;
         for part in self.parts.iter_mut().filter(|part| part.geometry.lines() < each) {
@@ -242,9 +243,7 @@ impl Packed {
     fn comfortable(&self, part: usize, least: usize) -> usize {
         let all = self.bytes() << self.common_bits;
         if let Some((_, percent)) = SMALL_GROWTH_PERCENT.iter().find(|(bytes, _)| all < *bytes) {
-            // A part that is to be made has no lines yet.
-            let before = self.parts.get(part).filter(|_| self.parts.len() == 1 << self.part_bits);
-            return least.max(before.map_or(0, |part| part.geometry.lines() * percent / 100));
+            return least.max(self.parts[part].geometry.lines() * percent / 100);
         }
         // Neighbours belong to different tables, which different workers let grow.
         let phase = ((part << self.common_bits) + self.number) as f64;
@@ -254,43 +253,36 @@ impl Packed {
         ((step * growth).exp().ceil() as usize).max(least)
     }
 
-    /// Divides a table that is large, or becomes so with `count` more keys.
+    /// Divides a table that is large, or becomes so with `count` more keys. Tables of a store are so at the same time, whatever
+    /// sizes their parts happen to have, so that workers need not wait for each other.
     fn divide(&mut self, count: usize) {
-        if self.part_bits == PARTS_LOG {
-            return;
-        }
-        let keys = self.len() + count;
-        let wanted = self.lines_for(keys, &self.parts[0].geometry) * size_of::<Line>();
-        self.divide_for(keys, wanted.max(self.bytes()));
+        self.divide_for(self.lines_for(self.len() + count, &self.parts[0].geometry) * size_of::<Line>());
     }
 
-    /// Divides a table into parts for so many keys, which take so many bytes, if it should have more and there is memory
-    /// for that.
-    fn divide_for(&mut self, keys: usize, bytes: usize) {
+    /// Divides parts if those of a table of so many bytes should be smaller, and there is memory for whole pages.
+    fn divide_for(&mut self, bytes: usize) {
         if bytes << self.common_bits < DIVIDED_BYTES {
             return;
         }
-        let worth_it = (bytes / LEAST_PART_BYTES).max(1).ilog2().min(PARTS_LOG);
-        let part_bits = PARTS_LOG.saturating_sub(self.common_bits).max(worth_it);
-        if part_bits < (self.part_bits + AGAIN_LOG).min(PARTS_LOG) || part_bits == self.part_bits {
+        let least = PARTS_LOG.saturating_sub(self.common_bits);
+        let several = self.common_bits > 0 && self.arena.has_plenty(bytes);
+        let most = if several { (bytes / LEAST_PART_BYTES).max(1).ilog2().min(MOST_PARTS_LOG) } else { 0 };
+        let part_bits = least.max(most);
+        if self.part_bits >= least && part_bits < (self.part_bits + AGAIN_LOG).min(MOST_PARTS_LOG) {
             return;
         }
-        let (before_bits, skip) = (self.part_bits, self.common_bits + part_bits);
-        let least = self.lines_for(keys >> part_bits, &Geometry::new(self.key_bits, skip, PAGE_LINES));
-        self.part_bits = part_bits;
-        let part = |part| Part::new(self.key_bits, skip, self.comfortable(part, least), &self.arena);
-        let Some(parts) = (0..1 << part_bits).map(part).collect::<Option<Vec<_>>>() else {
-            self.part_bits = before_bits;
-            return;
-        };
-        let before = std::mem::replace(&mut self.parts, parts);
+        let Some(log) = part_bits.checked_sub(self.part_bits).filter(|log| *log > 0) else { return };
+        let key_bits = self.key_bits;
         by_length!(self, LONG => {
-            for (number, part) in before.into_iter().enumerate() {
-                let first = first_of(number, self.common_bits + before_bits);
-                part.visit::<LONG>(&mut |key| {
-                    let part = self.part_of(((first | key) >> 64) as u64);
-                    assert!(self.parts[part].insert_key::<LONG>(first | key), "a key was there twice");
-                })
+            let is_whole = |part: &mut Part| {
+                let lines = part.geometry.lines();
+                let whole = lines.next_multiple_of(PAGE_LINES << log);
+                whole == lines || part.grow::<LONG>(whole, key_bits)
+            };
+            if self.parts.iter_mut().all(is_whole) {
+                let parts = std::mem::take(&mut self.parts);
+                self.parts = parts.into_iter().flat_map(|part| part.split::<LONG>(log)).collect();
+                self.part_bits = part_bits;
             }
         });
     }
@@ -371,7 +363,7 @@ impl Packed {
     /// Visits all keys as they lie, without the bits they have in common; that takes no memory.
     pub fn visit(&self, mut visit: impl FnMut(u128)) {
         for (number, part) in self.parts.iter().enumerate() {
-            let first = first_of(number, self.common_bits + self.part_bits);
+            let first = self.first_of(number);
             by_length!(self, LONG => part.visit::<LONG>(&mut |key| visit(first | key)));
         }
     }
@@ -384,16 +376,15 @@ impl Packed {
     /// The same with memory for about `most` keys.
     pub fn stream_within(&self, most: usize, mut visit: impl FnMut(u128)) {
         for (number, part) in self.parts.iter().enumerate() {
-            let first = first_of(number, self.common_bits + self.part_bits);
+            let first = self.first_of(number);
             by_length!(self, LONG => part.stream::<LONG>(most, &mut |key| visit(first | key)));
         }
     }
-}
 
-/// The first key that could be in a part, if so many leading bits are the same in all of them; without those that all parts
-/// have in common.
-fn first_of(part: usize, bits: u32) -> u128 {
-    (part as u128) << (u64::BITS - bits) << u64::BITS
+    /// The first key that could be in a part, without the bits that all have in common.
+    fn first_of(&self, part: usize) -> u128 {
+        (part as u128) << (u64::BITS - self.common_bits - self.part_bits) << u64::BITS
+    }
 }
 
 #[cfg(test)]

