@@ -419,10 +419,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
         let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers));
-        match ends {
-            Some(Why::Redundancy) if self.go_on_with_filter()? => {}
-            Some(why) => return Err(why),
-            None => {}
+        if let Some(why) = ends.filter(|why| !self.goes_on_after(why)) {
+            return Err(why);
         }
         self.learn(ledger);
         self.plan(place, ledger)
