@@ -124,6 +124,14 @@ impl Tiers {
         self
     }
 
+    /// Takes note that states have other keys from now on.
+    pub(super) fn suit_ladder(&mut self, coder: &Coder) {
+        if let Some(ladder) = &mut self.ladder {
+            ladder.bytes_per_state = Tiers::bytes_per_state_of_levels(coder) as u64;
+            ladder.numbers_states = coder.numbers_states();
+        }
+    }
+
     /// The steps up the ladder so far.
     pub fn climbs(&self) -> &[Climb] {
         &self.climbs
