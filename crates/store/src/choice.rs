@@ -1,9 +1,9 @@
 //! Packed, or in a tree, and with which root? What the first states show decides.
 //!
 //! A packed state takes the bits that its place does not tell, which can be computed. What a tree takes depends on how often parts of
-//! states come again: so the states of the sample are put into one, and its nodes are counted, for an eighth of the states and for all.
-//! Parts that got more in between are expected to go on like that. Bytes are foretold for some millions of states: with fewer
-//! nobody has to care.
+//! states come again: so the states of the sample are put into one, and its nodes are counted three times, for eight times as many
+//! states each. Parts that got more in between are expected to go on like that; where growth slowed down, to slow down likewise. Bytes
+//! are foretold for some millions of states: with fewer nobody has to care.
 //!
 //! A root of three numbers is what is called collapse elsewhere: components are numbered and their numbers put side by side. Its keys are
 //! longer, but where most pairs of two components are met once only, it spares their nodes.
@@ -14,8 +14,10 @@ use crate::tree::{Scratch, Shape, Tree};
 
 /// Bytes are foretold for so many states.
 const FORETOLD: f64 = (4 << 20) as f64;
-/// Nodes are counted for this part of the sample first.
-const FIRST_PART: usize = 8;
+/// Nodes are counted each time there are so many times as many states.
+const STEP: usize = 8;
+/// Growth does not slow down by more than this from one step to the next.
+const LEAST_DAMPING: f64 = 0.2;
 /// States that are encoded at a time.
 const BLOCK: usize = 1024;
 /// A root of three must take less than this part of the bytes of the other.
@@ -71,22 +73,35 @@ fn in_tree(shape: &Shape, states: &[u32], density: Density, grant: &Grant) -> Re
     let mut tree = Tree::new(shape.clone(), grant)?;
     tree.set_density(density);
     let (sampled, mut scratch) = (states.len() / shape.width, Scratch::default());
+    let ends = [sampled / (STEP * STEP), sampled / STEP, sampled];
     let mut counts = Vec::new();
-    let (first, others) = states.split_at(sampled / FIRST_PART * shape.width);
-    for part in [first, others] {
-        for block in part.chunks(BLOCK * shape.width) {
+    for (from, to) in [(0, ends[0]), (ends[0], ends[1]), (ends[1], ends[2])] {
+        for block in states[from * shape.width..to * shape.width].chunks(BLOCK * shape.width) {
             tree.reserve(block.len() / shape.width)?;
             tree.encode(block, &mut scratch)?;
         }
         counts.push(tree.counts());
     }
-    let foretold = |(&before, &now): (&usize, &usize)| {
-        let growth = (now.max(1) as f64 / before.max(1) as f64).ln() / (FIRST_PART as f64).ln();
-        (now as f64 * (FORETOLD / sampled as f64).powf(growth.min(1.0))).min(FORETOLD)
-    };
-    let vectors: Vec<f64> = counts[0].iter().zip(&counts[1]).map(foretold).collect();
+    let steps = (FORETOLD / sampled as f64).ln() / (STEP as f64).ln();
+    let vectors: Vec<f64> = (0..counts[0].len())
+        .map(|node| foretell([counts[0][node], counts[1][node], counts[2][node]], steps).min(FORETOLD))
+        .collect();
     let roots = packed::bytes_per_key(tree.key_bits_for(|node| vectors[node]), FORETOLD, density);
     Ok(roots + tree.bytes_for(&vectors) / FORETOLD)
+}
+
+/// How many there will be after so many steps more, if there were so many after each of three steps.
+fn foretell(counts: [usize; 3], mut steps: f64) -> f64 {
+    let [first, second, third] = counts.map(|count| (count.max(1) as f64).ln());
+    let (before, mut growth) = (second - first, third - second);
+    let damping = if before > growth { (growth / before).max(LEAST_DAMPING) } else { 1.0 };
+    let mut foretold = third;
+    while steps > 0.0 {
+        growth *= damping;
+        foretold += growth * steps.min(1.0);
+        steps -= 1.0;
+    }
+    foretold.exp()
 }
 
 #[cfg(test)]
@@ -124,6 +139,18 @@ mod tests {
         let (few, many) = (chosen(20), chosen(2_000));
         assert!(few.form == Form::Tree && many.form == Form::Wide, "{few:?} {many:?}");
         assert!(many.wide_bytes.unwrap() < many.tree_bytes / 2.0);
+    }
+
+    #[test]
+    fn growth_goes_on_as_it_was() {
+        let near = |counts: [usize; 3], steps: f64, expected: f64| {
+            let foretold = foretell(counts, steps);
+            assert!((foretold / expected - 1.0).abs() < 0.01, "{counts:?}: {foretold}");
+        };
+        near([9, 9, 9], 2.5, 9.0);
+        near([10, 100, 1000], 1.5, 10f64.powf(4.5));
+        near([10, 1000, 10_000], 2.0, 10f64.powf(4.75));
+        near([0, 1, 8], 1.0, 64.0);
     }
 
     #[test]
