@@ -186,7 +186,7 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
     let store = coder.and_then(|coder| {
         if !row.is_cache() {
             let store = Chain::of(coder, 0, grant);
-            return if plan.climbs { store.map(|store| store.climbing(row)) } else { store };
+            return if plan.climbs { store.map(|store| store.climbing(row, plan.may_miss)) } else { store };
         }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)

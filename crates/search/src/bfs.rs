@@ -209,13 +209,16 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             if place.level_left == 0 {
                 return End::Done;
             }
-            leader.outlook.widths = [leader.outlook.widths[1], place.level_left as u64];
+            leader.begin_level(place.level_left);
             leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
                 leader.keep(0, ledger);
                 return end;
             }
             while place.level_left > 0 {
+                if let Err(why) = leader.give_up_tree(level + 1, ledger) {
+                    return End::Out(why);
+                }
                 match leader.work_off(place, ledger, scope) {
                     Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
@@ -394,7 +397,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
-        self.keep_if_due(ledger);
+        self.keep_if_due(place, ledger)?;
         let next = self.next_wave(place, ledger);
         if next.is_err() {
             self.keep(0, ledger);
@@ -418,8 +421,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
-        if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
-            return Err(why);
+        let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers));
+        match ends {
+            Some(Why::Redundancy) if self.go_on_with_filter()? => {}
+            Some(why) => return Err(why),
+            None => {}
         }
         self.learn(ledger);
         self.plan(place, ledger)

@@ -5,6 +5,7 @@
 
 use crate::budget::Grant;
 use crate::region::{Region, prefetch};
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +17,10 @@ pub const PAGE_BYTES: usize = PAGE_LINES * LINE * 4;
 /// A table that takes all memory takes it in such steps from such a size on, and else a power of two of pages.
 const FILL_STEP: usize = 2 << 20;
 const FILL_LEAST: usize = 4 << 20;
+
+/// Short-lived memory of up to so many bytes is kept for the next who asks, while less than half of the grant is used: workers
+/// that map and unmap memory all the time wait for each other.
+const SPARE_BYTES: usize = 64 << 10;
 
 /// A cache line.
 pub type Line = [u32; LINE];
@@ -34,6 +39,8 @@ struct Pool {
     begun: usize,
     /// Those of them that came back.
     free: Vec<NonNull<Page>>,
+    /// Memory that was needed for a while and will be again.
+    spare: Vec<Region>,
     /// What tables leave to others.
     kept_free: u64,
 }
@@ -46,6 +53,13 @@ unsafe impl Send for Pool {}
 pub struct Pages {
     arena: Arena,
     pages: Vec<NonNull<Page>>,
+}
+
+/// Memory for a while.
+#[derive(Debug)]
+pub struct Beside {
+    region: Option<Region>,
+    arena: Arena,
 }
 
 /// Where a line is.
@@ -64,8 +78,9 @@ unsafe impl Sync for Pages {}
 
 impl Arena {
     pub fn new(grant: Grant) -> Arena {
+        let region = Region::new(grant);
         Arena {
-            pool: Arc::new(Mutex::new(Pool { region: Region::new(grant), begun: 0, free: Vec::new(), kept_free: 0 })),
+            pool: Arc::new(Mutex::new(Pool { region, begun: 0, free: Vec::new(), spare: Vec::new(), kept_free: 0 })),
         }
     }
 
@@ -74,10 +89,19 @@ impl Arena {
         Pages { arena: self.clone(), pages: Vec::new() }
     }
 
-    /// Memory for a while, which goes back to the system, if the grant has room for it; it may grow to `most` bytes.
-    pub fn beside(&self, bytes: usize, most: usize) -> Option<Region> {
-        let mut region = Region::sized(most, self.pool().region.grant());
-        region.grow(bytes).then_some(region)
+    /// Memory for a while, if the grant has room for it. Much goes back to the system.
+    pub fn beside(&self, bytes: usize) -> Option<Beside> {
+        let (grant, spare) = {
+            let mut pool = self.pool();
+            (pool.region.grant(), if bytes <= SPARE_BYTES { pool.spare.pop() } else { None })
+        };
+        let make = |bytes: usize| {
+            let mut region = Region::sized(bytes, grant.clone());
+            region.grow(bytes).then_some(region)
+        };
+        let few = || if bytes <= SPARE_BYTES && grant.has_plenty(SPARE_BYTES) { make(SPARE_BYTES) } else { None };
+        let region = spare.or_else(few).or_else(|| make(bytes))?;
+        Some(Beside { region: Some(region), arena: self.clone() })
     }
 
     /// From now on tables grow only while the grant has so many bytes left afterwards.
@@ -85,9 +109,15 @@ impl Arena {
         self.pool().kept_free = bytes;
     }
 
-    /// Memory in use, pages that came back included.
+    /// Memory in use, and what came back.
     pub fn bytes(&self) -> usize {
-        self.pool().region.bytes()
+        let pool = self.pool();
+        pool.region.bytes() + pool.spare.len() * SPARE_BYTES
+    }
+
+    /// Would less than half of the memory be used if so many bytes were taken?
+    pub fn has_plenty(&self, bytes: usize) -> bool {
+        self.pool().region.grant().has_plenty(bytes)
     }
 
     /// What could be added now.
@@ -124,33 +154,38 @@ impl Pages {
     /// taken for a while only, and may be some of those that are kept free.
     #[must_use]
     pub fn grow(&mut self, lines: usize, beside: usize) -> bool {
-        let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(self.pages.len());
-        let Pool { region, begun, free, kept_free } = &mut *self.arena.pool();
-        let reused = wanted.min(free.len());
-        let end = *begun + wanted - reused;
-        let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
-        let kept_free = usize::try_from(*kept_free).unwrap_or(usize::MAX).saturating_sub(beside);
-        if more > 0 && region.left_bytes() < more.saturating_add(kept_free) {
-            return false;
-        }
-        if !region.grow(end * PAGE_BYTES) {
-            return false;
-        }
-        for mut page in free.drain(free.len() - reused..) {
+        let before = self.pages.len();
+        let wanted = lines.div_ceil(PAGE_LINES).saturating_sub(before);
+        let reused = {
+            let Pool { region, begun, free, kept_free, .. } = &mut *self.arena.pool();
+            let reused = wanted.min(free.len());
+            let end = *begun + wanted - reused;
+            let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
+            let kept_free = usize::try_from(*kept_free).unwrap_or(usize::MAX).saturating_sub(beside);
+            if more > 0 && region.left_bytes() < more.saturating_add(kept_free) {
+                return false;
+            }
+            if !region.grow(end * PAGE_BYTES) {
+                return false;
+            }
+            self.pages.extend(free.drain(free.len() - reused..));
+            let base = region.base().cast::<Page>();
+            // SAFETY: the region has grown to hold the page, is aligned to pages, and never moves.
+            self.pages.extend((*begun..end).map(|page| unsafe { NonNull::new_unchecked(base.add(page)) }));
+            *begun = end;
+            reused
+        };
+        // Not while others wait for the pool.
+        for page in &mut self.pages[before..before + reused] {
             // SAFETY: it came back, so nobody else has it.
             unsafe { page.as_mut().fill([0; LINE]) };
-            self.pages.push(page);
         }
-        let base = region.base().cast::<Page>();
-        // SAFETY: the region has grown to hold the page, is aligned to pages, and never moves.
-        self.pages.extend((*begun..end).map(|page| unsafe { NonNull::new_unchecked(base.add(page)) }));
-        *begun = end;
         true
     }
 
-    /// Takes all that the grant has left, in numbers of pages that can be halved often.
-    pub fn fill(&mut self) {
-        let left = self.arena.left_bytes();
+    /// Takes all that the grant has left, but no more than `most` bytes, in numbers of pages that can be halved often.
+    pub fn fill(&mut self, most: usize) {
+        let left = self.arena.left_bytes().min(most);
         let mut wanted = left / FILL_STEP * FILL_STEP;
         if wanted < FILL_LEAST {
             wanted = PAGE_BYTES << (left / PAGE_BYTES).max(1).ilog2();
@@ -210,6 +245,28 @@ impl Pages {
     }
 }
 
+impl Deref for Beside {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        self.region.as_ref().expect("until it is dropped")
+    }
+}
+
+impl DerefMut for Beside {
+    fn deref_mut(&mut self) -> &mut Region {
+        self.region.as_mut().expect("until it is dropped")
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let keeps = |region: &Region| region.bytes() == SPARE_BYTES && region.grant().has_plenty(0);
+        let spare = self.region.take().filter(keeps);
+        self.arena.pool().spare.extend(spare);
+    }
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
         self.arena.pool().free.append(&mut self.pages);
@@ -220,6 +277,22 @@ impl Drop for Pages {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+
+    #[test]
+    fn a_little_memory_beside_is_kept_for_the_next() {
+        let budget = Budget::new(1 << 20);
+        let arena = Arena::new(budget.grant("arena", u64::MAX));
+        let first = arena.beside(100).unwrap();
+        let address = first.base();
+        drop(first);
+        assert_eq!((budget.used_bytes(), arena.bytes()), (SPARE_BYTES as u64, SPARE_BYTES));
+        let (again, other) = (arena.beside(SPARE_BYTES).unwrap(), arena.beside(1).unwrap());
+        assert!(again.base() == address && other.base() != address);
+        drop(arena.beside(SPARE_BYTES + 1));
+        assert_eq!(budget.used_bytes(), 2 * SPARE_BYTES as u64, "what is larger goes back");
+        drop((again, other, arena));
+        assert_eq!(budget.used_bytes(), 0);
+    }
 
     #[test]
     fn sequences_grow_side_by_side_within_the_grant() {
@@ -237,12 +310,12 @@ mod tests {
             (0..6 * PAGE_LINES).all(|line| one.line(line)[3] == line as u32 && two.line(line)[3] == !(line as u32))
         );
         assert!(!one.grow(11 * PAGE_LINES, 0) && one.lines() == 6 * PAGE_LINES);
-        let beside = arena.beside(4 * PAGE_BYTES, 4 * PAGE_BYTES);
-        assert!(beside.is_some() && arena.beside(1, 1).is_none());
+        let beside = arena.beside(4 * PAGE_BYTES);
+        assert!(beside.is_some() && arena.beside(1).is_none());
         assert!(!one.grow(7 * PAGE_LINES, 0), "there is no room beside it");
-        arena.keep_free(4 * PAGE_BYTES as u64);
+        arena.keep_free(3 * PAGE_BYTES as u64);
         drop(beside);
-        let beside = arena.beside(3 * PAGE_BYTES, 3 * PAGE_BYTES);
+        let beside = arena.beside(3 * PAGE_BYTES);
         assert!(!one.grow(7 * PAGE_LINES, 0) && one.grow(7 * PAGE_LINES, 3 * PAGE_BYTES));
         arena.keep_free(0);
         drop((beside, two));

@@ -131,6 +131,11 @@ impl Grant {
         own.min(self.pool.total - self.pool.used.load(Ordering::Relaxed))
     }
 
+    /// Would less than half of it be used if so many bytes were taken?
+    pub fn has_plenty(&self, bytes: usize) -> bool {
+        self.left_bytes() >= (self.account.cap.min(self.pool.total) / 2).saturating_add(bytes as u64)
+    }
+
     pub fn used_bytes(&self) -> u64 {
         self.account.used.load(Ordering::Relaxed)
     }

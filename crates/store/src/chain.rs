@@ -66,8 +66,8 @@ impl Chain {
     }
 
     /// The same with a way on when memory is almost full; see [`Tiers::climbing`].
-    pub fn climbing(self, row: &Row) -> Chain {
-        Chain { tiers: self.tiers.climbing(&self.coder, row), ..self }
+    pub fn climbing(self, row: &Row, may_miss: bool) -> Chain {
+        Chain { tiers: self.tiers.climbing(&self.coder, row, may_miss), ..self }
     }
 
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.

@@ -129,7 +129,12 @@ impl Coder {
 
     /// Reads what a coder of the same kind has written; its keys are those of the other from then on.
     pub fn load(&mut self, from: &mut dyn Read, grant: &Grant) -> Result<(), Unloaded> {
-        if (take_number(from)?, take_number(from)?) != (self.kind(), self.width() as u64) {
+        let (kind, width) = (take_number(from)?, self.width());
+        if kind == 0 && matches!(self, Coder::Tree(_)) {
+            // Its tree was given up.
+            *self = Coder::Plain { width };
+        }
+        if kind != self.kind() || take_number(from)? != width as u64 {
             return Err(Unloaded::damaged("states are of another kind"));
         }
         if let Coder::Tree(tree) = self {

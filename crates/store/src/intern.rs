@@ -6,12 +6,14 @@
 //! [`crate::packed`]: homes never move down.
 
 mod slots;
+mod sorted;
 
 use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
 use slots::{BUSY, differs};
+pub use sorted::Numbered;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -98,6 +100,24 @@ impl Intern {
         let tight = self.slots * TIGHT_LOAD_PERCENT / 100;
         self.room = self.room.max(tight);
         if wanted <= tight { Ok(()) } else { Err(Full) }
+    }
+
+    /// The same for a table that may take so many bytes, all of which it takes in the end.
+    pub fn reserve_within(&mut self, count: usize, most_bytes: usize) -> Result<(), Full> {
+        if self.has_room(count) {
+            return Ok(());
+        }
+        let most = (most_bytes / 4 / (self.stride + 1)).saturating_sub(SLACK);
+        let wanted = self.len() + count;
+        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
+        let slots = least.max(self.slots * GROWTH_PERCENT / 100).min(most);
+        if slots > self.slots {
+            self.grow(slots)?;
+        }
+        if !self.has_room(count) {
+            self.room = self.room.max(self.slots * TIGHT_LOAD_PERCENT / 100);
+        }
+        if self.has_room(count) { Ok(()) } else { Err(Full) }
     }
 
     #[inline(always)]

@@ -17,9 +17,14 @@ use geometry::Geometry;
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// From so many bytes on the tables of a store, all together, have this many parts.
+/// From so many bytes on the tables of a store, all together, have at least this many parts.
 const DIVIDED_BYTES: usize = 1 << 20;
 const PARTS_LOG: u32 = 5;
+/// Workers wait for whoever lets a part grow, so a table that is one of several has parts of not many times so many bytes, but
+/// not more than this many of them. It is divided again when it should have so many times as many.
+const LEAST_PART_BYTES: usize = 32 << 10;
+const MOST_PARTS_LOG: u32 = 8;
+const AGAIN_LOG: u32 = 2;
 /// By how much smaller tables grow: moving is dear, and so is memory.
 const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(256 << 10, 400), (DIVIDED_BYTES, 200)];
 /// By how much a part grows at least, where there is a choice.
@@ -147,9 +152,7 @@ impl Packed {
     /// move.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most_lines = bytes / size_of::<Line>();
-        if bytes << self.common_bits >= DIVIDED_BYTES {
-            self.divide_for(self.len());
-        }
+        self.divide_for(bytes);
         let each = (self.most_lines >> self.part_bits) / PAGE_LINES * PAGE_LINES;
         let key_bits = self.key_bits;
         for part in self.parts.iter_mut().filter(|part| part.geometry.lines() < each) {
@@ -243,49 +246,47 @@ impl Packed {
     fn comfortable(&self, part: usize, least: usize) -> usize {
         let all = self.bytes() << self.common_bits;
         if let Some((_, percent)) = SMALL_GROWTH_PERCENT.iter().find(|(bytes, _)| all < *bytes) {
-            // A part that is to be made has no lines yet.
-            let before = self.parts.get(part).filter(|_| self.parts.len() == 1 << self.part_bits);
-            return least.max(before.map_or(0, |part| part.geometry.lines() * percent / 100));
+            return least.max(self.parts[part].geometry.lines() * percent / 100);
         }
-        let phase =
-            ((self.number << self.part_bits) + part) as f64 / (1u64 << (self.common_bits + self.part_bits)) as f64;
+        // Neighbours belong to different tables, which different workers let grow.
+        let phase = ((part << self.common_bits) + self.number) as f64;
+        let phase = phase / (1u64 << (self.common_bits + self.part_bits)) as f64;
         let growth = (self.density.growth_percent as f64 / 100.0).ln();
         let step = ((least as f64).ln() / growth - phase).ceil() + phase;
         ((step * growth).exp().ceil() as usize).max(least)
     }
 
-    /// Divides a table that is large, or becomes so with `count` more keys.
+    /// Divides a table that is large, or becomes so with `count` more keys. Tables of a store are so at the same time, whatever
+    /// sizes their parts happen to have, so that workers need not wait for each other.
     fn divide(&mut self, count: usize) {
-        if self.part_bits > 0 {
-            return;
-        }
-        let keys = self.parts[0].len + count;
-        let wanted = self.lines_for(keys, &self.parts[0].geometry) * size_of::<Line>();
-        if wanted.max(self.parts[0].bytes()) << self.common_bits >= DIVIDED_BYTES {
-            self.divide_for(keys);
-        }
+        self.divide_for(self.lines_for(self.len() + count, &self.parts[0].geometry) * size_of::<Line>());
     }
 
-    /// Divides a table into parts for so many keys, if it is not divided and there is memory for that.
-    fn divide_for(&mut self, keys: usize) {
-        let part_bits = PARTS_LOG.saturating_sub(self.common_bits);
-        if self.part_bits > 0 || part_bits == 0 {
+    /// Divides parts if those of a table of so many bytes should be smaller, and there is memory for whole pages.
+    fn divide_for(&mut self, bytes: usize) {
+        if bytes << self.common_bits < DIVIDED_BYTES {
             return;
         }
-        self.part_bits = part_bits;
-        let skip = self.common_bits + part_bits;
-        let least = self.lines_for(keys >> part_bits, &Geometry::new(self.key_bits, skip, PAGE_LINES));
-        let part = |part| Part::new(self.key_bits, skip, self.comfortable(part, least), &self.arena);
-        let Some(parts) = (0..1 << part_bits).map(part).collect::<Option<Vec<_>>>() else {
-            self.part_bits = 0;
+        let least = PARTS_LOG.saturating_sub(self.common_bits);
+        let several = self.common_bits > 0 && self.arena.has_plenty(bytes);
+        let most = if several { (bytes / LEAST_PART_BYTES).max(1).ilog2().min(MOST_PARTS_LOG) } else { 0 };
+        let part_bits = least.max(most);
+        if self.part_bits >= least && part_bits < (self.part_bits + AGAIN_LOG).min(MOST_PARTS_LOG) {
             return;
-        };
-        let before = std::mem::replace(&mut self.parts, parts);
+        }
+        let Some(log) = part_bits.checked_sub(self.part_bits).filter(|log| *log > 0) else { return };
+        let key_bits = self.key_bits;
         by_length!(self, LONG => {
-            before[0].visit::<LONG>(&mut |key| {
-                let part = self.part_of((key >> 64) as u64);
-                assert!(self.parts[part].insert_key::<LONG>(key), "a key was there twice");
-            })
+            let is_whole = |part: &mut Part| {
+                let lines = part.geometry.lines();
+                let whole = lines.next_multiple_of(PAGE_LINES << log);
+                whole == lines || part.grow::<LONG>(whole, key_bits)
+            };
+            if self.parts.iter_mut().all(is_whole) {
+                let parts = std::mem::take(&mut self.parts);
+                self.parts = parts.into_iter().flat_map(|part| part.split::<LONG>(log)).collect();
+                self.part_bits = part_bits;
+            }
         });
     }
 

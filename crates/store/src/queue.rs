@@ -71,6 +71,14 @@ impl Queue {
         self
     }
 
+    /// From now on states have another width; only while it is empty.
+    pub(crate) fn reshape(&mut self, width: usize) {
+        assert!(self.is_empty());
+        let mut reshaped = Queue::new(width, self.grant.clone(), self.spill.take());
+        reshaped.dense = self.dense;
+        *self = reshaped;
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

@@ -6,6 +6,7 @@
 
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
+use crate::disk::Shortage;
 use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::io::{self, Write};
@@ -91,6 +92,11 @@ impl<'a> SharedCoder<'a> {
     /// Divides the shards of `tiers`; see [`Tiers::divide`].
     pub fn divide(&self, tiers: &mut Tiers, shard_bits: u32) -> bool {
         tiers.divide(&self.coder.read().unwrap_or_else(PoisonError::into_inner), shard_bits)
+    }
+
+    /// Gives up a tree that takes too much memory beside what is on disk; see [`Tiers::give_up_tree`].
+    pub fn give_up_tree(&self, tiers: &mut Tiers, level: u32) -> Result<(), Shortage> {
+        tiers.give_up_tree(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), level)
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].

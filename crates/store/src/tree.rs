@@ -15,9 +15,11 @@ use shape::{Source, WIDEST};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod decode;
 pub mod root;
 mod shape;
 
+pub use decode::Decoder;
 pub use shape::Shape;
 
 /// A table this small stays in the processor's caches by itself.
@@ -347,9 +349,16 @@ mod tests {
             tree.encode(&states, &mut scratch).unwrap();
             assert_eq!(scratch.roots.len(), count);
             for (state, &root) in states.chunks(width).zip(&scratch.roots) {
+                assert_eq!(root::root(root::key(root)), root);
                 assert_eq!(roots.entry(root).or_insert_with(|| state.to_vec()), state, "width {width}");
                 assert_eq!(*twin.entry(state.to_vec()).or_insert(root), root, "width {width}");
             }
+        }
+        let (mut decoder, mut decoded) = (tree.into_decoder(), Vec::new());
+        for (root, state) in roots {
+            decoded.clear();
+            decoder.decode(root, &mut decoded);
+            assert_eq!(decoded, state, "width {width}");
         }
     }
 

@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::report::climbs::ClimbFacts;
 use crate::report::counts::{Costs, Counts, Times};
 use crate::report::layers::LayersFacts;
+use crate::report::need::Need;
 use crate::report::shortage::Shortage;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
@@ -275,10 +276,13 @@ impl Run<'_> {
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
         notes.extend(unused(options, &plan));
+        let layers = layers.map(|layers| LayersFacts::new(layers, &stats, times.search));
+        let climbs: Vec<ClimbFacts> = climbs.iter().map(|climb| ClimbFacts::new(climb, layers.as_ref())).collect();
         let shortage = match &outcome.verdict {
             Verdict::Unknown(why) => {
                 let available_bytes = machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes;
-                Some(Shortage::new(why, &stats, &plan, &ledger, available_bytes))
+                let need = Need::of(health.expected(), &stats, &plan, &climbs, &ledger);
+                Some(Shortage::new(why, &stats, &plan, &ledger, need, available_bytes))
             }
             _ => None,
         };
@@ -294,8 +298,8 @@ impl Run<'_> {
             coverage: estimate::Coverage::of(&stats, is_open),
             times,
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
-            layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),
-            climbs: climbs.iter().map(ClimbFacts::new).collect(),
+            layers,
+            climbs,
             shortage,
             ledger,
             executor,
@@ -502,6 +506,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
         // What is expanded and then not entered, because the search ends, must not count as taken.
         workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
         numbers: false,
+        lossy: options.search.lossy,
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod climbs;
 pub mod counts;
 pub mod layers;
+pub mod need;
 pub mod shortage;
 pub mod steps;
 pub mod text;

@@ -20,6 +20,11 @@ use super::stmt::each_written;
 use crate::Step;
 use crate::order::Order;
 
+/// Commands with this many instances and this much code in all of them together have code for each: indices are constants
+/// then, and neighbouring instances share what they load.
+const MOST_COPIES: i64 = 16;
+const MOST_COPIED: usize = 400;
+
 /// Where the next entry goes.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor {
@@ -105,6 +110,13 @@ impl<'a> Emitter<'a, '_> {
                 self.b.def_var(counter, start.value);
                 self.open_scope(frame, fault, done);
                 let filters = Filters::of(self.system, command, |temp| !is_assigned(command, temp));
+                for (choice, pin) in command.choices.iter().zip(&filters.pins) {
+                    // Conditions that need a constant only may be asked before the choice is made.
+                    if let Some(Expr::Const(value)) = pin {
+                        let value = self.constant(*value);
+                        self.set_choice(command, choice, value);
+                    }
+                }
                 self.choices((cursor, counter), command, &filters, &mut Vec::new());
             }
         }
@@ -120,7 +132,7 @@ impl<'a> Emitter<'a, '_> {
         made: &mut Vec<(Variable, Range)>,
     ) {
         let depth = made.len();
-        let Some(choice) = command.choices.get(depth) else {
+        if depth == command.choices.len() {
             self.clear_temps(&command.choices);
             // An instance before this may have changed what holds a choice.
             for (choice, &(variable, range)) in command.choices.iter().zip(&*made) {
@@ -134,7 +146,7 @@ impl<'a> Emitter<'a, '_> {
             self.instance(to.0, command, Number::Counted(to.1), (&filters.prelude, &filters.guard));
             self.count(to.1, 1);
             return;
-        };
+        }
         let rest = command.choices[depth..].iter().map(|choice| choice.high - choice.low + 1).product();
         let (skip, after) = (self.fresh(), self.fresh());
         let skips = !filters.outside[depth].is_empty();
@@ -155,6 +167,36 @@ impl<'a> Emitter<'a, '_> {
             self.b.switch_to_block(next);
         }
         debug_assert!(!self.scope.faults, "what is asked outside cannot go wrong");
+        let skips = match filters.pins[depth] {
+            Some(pin) => self.pinned(to, command, filters, made, (pin, rest), (skip, after)) || skips,
+            None if copies(command, filters) => {
+                self.copied(to, command, filters, made);
+                self.b.ins().jump(after, &[]);
+                skips
+            }
+            None => {
+                self.each_choice(to, command, filters, made, after);
+                skips
+            }
+        };
+        if skips {
+            self.b.switch_to_block(skip);
+            self.count(to.1, rest);
+            self.b.ins().jump(after, &[]);
+        }
+        self.b.switch_to_block(after);
+    }
+
+    /// Makes the next choice all its values in turn.
+    fn each_choice(
+        &mut self,
+        to: (Cursor, Variable),
+        command: &'a Command,
+        filters: &Filters,
+        made: &mut Vec<(Variable, Range)>,
+        after: Block,
+    ) {
+        let choice = &command.choices[made.len()];
         let Choice { low, high, .. } = *choice;
         let variable = self.b.declare_var(types::I64);
         let start = self.constant(low);
@@ -173,12 +215,66 @@ impl<'a> Emitter<'a, '_> {
         self.b.def_var(variable, next);
         let more = self.b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, next, high);
         self.b.ins().brif(more, head, &[], after, &[]);
-        if skips {
-            self.b.switch_to_block(skip);
-            self.count(to.1, rest);
-            self.b.ins().jump(after, &[]);
+    }
+
+    /// Makes the next choice all its values, with code for each.
+    fn copied(
+        &mut self,
+        to: (Cursor, Variable),
+        command: &'a Command,
+        filters: &Filters,
+        made: &mut Vec<(Variable, Range)>,
+    ) {
+        let choice = &command.choices[made.len()];
+        for value in choice.low..=choice.high {
+            let variable = self.b.declare_var(types::I64);
+            let value = self.constant(value);
+            self.b.def_var(variable, value.value);
+            self.set_choice(command, choice, value);
+            made.push((variable, value.range));
+            self.choices(to, command, filters, made);
+            made.pop();
+            self.scope.faults = false;
         }
-        self.b.switch_to_block(after);
+    }
+
+    /// Makes the next choice the one value that it must have; says whether it may be none of its values, where `skip` is next.
+    fn pinned(
+        &mut self,
+        to: (Cursor, Variable),
+        command: &'a Command,
+        filters: &Filters,
+        made: &mut Vec<(Variable, Range)>,
+        (pin, instances): (&Expr, i64),
+        (skip, after): (Block, Block),
+    ) -> bool {
+        let choice = &command.choices[made.len()];
+        let valid = Range::new(choice.low, choice.high);
+        let value = self.eval(pin);
+        let skips = !value.range.within(valid);
+        let offset = self.b.ins().iadd_imm_s(value.value, -choice.low);
+        if skips {
+            let next = self.fresh();
+            let inside = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThanOrEqual, offset, choice.high - choice.low);
+            self.b.ins().brif(inside, next, &[], skip, &[]);
+            self.b.switch_to_block(next);
+        }
+        let value = Val { value: value.value, range: value.range.clamp(valid) };
+        let variable = self.b.declare_var(types::I64);
+        self.b.def_var(variable, value.value);
+        let first = self.b.use_var(to.1);
+        let distance = self.b.ins().imul_imm_s(offset, instances / (choice.high - choice.low + 1));
+        let number = self.b.ins().iadd(first, distance);
+        self.b.def_var(to.1, number);
+        self.set_choice(command, choice, value);
+        made.push((variable, value.range));
+        self.choices(to, command, filters, made);
+        made.pop();
+        self.scope.faults = false;
+        let beyond = self.b.ins().iadd_imm_s(first, instances);
+        self.b.def_var(to.1, beyond);
+        self.b.ins().jump(after, &[]);
+        skips
     }
 
     /// Moves the number of the current instance on.
@@ -287,6 +383,24 @@ impl<'a> Emitter<'a, '_> {
         let next = self.b.ins().iadd_imm_s(state, self.layout.words() as i64 * 4);
         self.b.def_var(cursor.state, next);
     }
+}
+
+/// Is there code for each instance of a command?
+fn copies(command: &Command, filters: &Filters) -> bool {
+    let unpinned = command.choices.iter().zip(&filters.pins).filter(|(_, pin)| pin.is_none());
+    copied(command, unpinned.map(|(choice, _)| choice)).is_some()
+}
+
+/// How much code is made of a command, about.
+pub(super) fn code_of(command: &Command) -> usize {
+    copied(command, command.choices.iter()).unwrap_or(command.weight())
+}
+
+/// The code of all instances together, where there is code for each value of these choices.
+fn copied<'c>(command: &Command, choices: impl Iterator<Item = &'c Choice>) -> Option<usize> {
+    let copies = choices.map(|choice| choice.high - choice.low + 1).fold(1, i64::saturating_mul);
+    let all = (copies <= MOST_COPIES).then(|| copies as usize * command.weight());
+    all.filter(|&all| all <= MOST_COPIED)
 }
 
 /// Does a command write to a temporary?

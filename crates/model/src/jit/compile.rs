@@ -20,7 +20,9 @@ use plimsoll_ir::{
 };
 
 use super::call::{Imports, Procedures, called, sign};
+use super::command::code_of;
 use super::emit::{Emitter, Frame};
+use super::shortcuts;
 use super::turns::{Turns, Variant, divide};
 use crate::Interp;
 use crate::order::{Group, Order};
@@ -280,7 +282,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn weight(&self, list: &[usize]) -> usize {
-        list.iter().map(|&index| self.system.commands[index].weight()).sum()
+        list.iter().map(|&index| code_of(&self.system.commands[index])).sum()
     }
 
     fn expand(&mut self, list: &[usize]) -> Result<FuncId, String> {
@@ -420,6 +422,7 @@ impl<'a> Compiler<'a> {
         emit(&mut emitter, &params);
         emitter.b.seal_all_blocks();
         emitter.b.finalize(self.module.target_config());
+        shortcuts::take(&mut context.func);
         self.waiting.push((id, context));
         if self.waiting.len() == MOST_WAITING {
             self.define_waiting()?;

@@ -3,8 +3,10 @@
 //! A condition that depends on the first few choices only need not be asked again for every value of the others. It
 //! moves outwards if nothing that it passes on the way can go wrong: a step that faults must do so before the guard
 //! says no. What is asked outside cannot go wrong itself, but it may be a check that something else does.
+//!
+//! A choice that must be equal to something needs no loop: it has that value, or no instance is enabled.
 
-use plimsoll_ir::{Access, BinOp, Command, Expr, Narrow, Place, Root, Stmt, System, TempId, UnOp};
+use plimsoll_ir::{Access, BinOp, Choice, Command, Expr, Narrow, Place, Root, Stmt, System, TempId, UnOp};
 
 use super::range::Range;
 
@@ -30,6 +32,8 @@ pub(super) struct Filter<'a> {
 pub(super) struct Filters<'a> {
     /// By the number of choices that have been made.
     pub outside: Vec<Vec<Filter<'a>>>,
+    /// By choice: what it must be equal to, which needs only choices before it and those that must be constants.
+    pub pins: Vec<Option<&'a Expr>>,
     /// What is left of the prelude and of the conjuncts of the guard.
     pub prelude: Vec<&'a Stmt>,
     pub guard: Vec<&'a Expr>,
@@ -38,10 +42,18 @@ pub(super) struct Filters<'a> {
 impl<'a> Filters<'a> {
     /// Divides the code of a command; `is_fixed` tells whether nothing but the choice writes to its temporary.
     pub fn of(system: &'a System, command: &'a Command, is_fixed: impl Fn(TempId) -> bool) -> Filters<'a> {
-        let looker =
-            Looker { system, command, fixed: command.choices.iter().map(|choice| is_fixed(choice.temp)).collect() };
         let innermost = command.choices.len();
-        let mut filters = Filters { outside: vec![Vec::new(); innermost], prelude: Vec::new(), guard: Vec::new() };
+        let fixed = command.choices.iter().map(|choice| is_fixed(choice.temp)).collect();
+        let mut looker = Looker { system, command, fixed, constants: vec![None; innermost] };
+        let mut conjuncts = Vec::new();
+        flatten(&command.guard, &mut conjuncts);
+        looker.constants = looker.constants(&conjuncts);
+        let mut filters = Filters {
+            outside: vec![Vec::new(); innermost],
+            pins: vec![None; innermost],
+            prelude: Vec::new(),
+            guard: Vec::new(),
+        };
         // No filter may move further out than a fault that comes before it, and no fault further than anything.
         let (mut fault_floor, mut floor) = (0, 0);
         for stmt in &command.prelude {
@@ -59,9 +71,16 @@ impl<'a> Filters<'a> {
                 _ => filters.prelude.push(stmt),
             }
         }
-        let mut conjuncts = Vec::new();
-        flatten(&command.guard, &mut conjuncts);
         for condition in conjuncts {
+            // Whatever goes wrong before it does so for other values of the choice too.
+            if let Some((choice, pin)) = looker.pin(condition)
+                && filters.pins[choice].is_none()
+                && looker.constants[choice].is_none_or(|value| *pin == Expr::Const(value))
+                && fault_floor <= choice
+            {
+                filters.pins[choice] = Some(pin);
+                continue;
+            }
             let depth = looker.expr(condition).map_or(innermost, |(_, depth)| depth.max(fault_floor));
             if looker.expr(condition).is_none() {
                 fault_floor = innermost;
@@ -92,9 +111,37 @@ struct Looker<'a> {
     command: &'a Command,
     /// By choice: is its temporary not written otherwise?
     fixed: Vec<bool>,
+    /// By choice: the only value for which an instance does anything.
+    constants: Vec<Option<i64>>,
 }
 
 impl<'a> Looker<'a> {
+    /// The choices that must be equal to constants, which are asked for before anything can go wrong.
+    fn constants(&self, conjuncts: &[&'a Expr]) -> Vec<Option<i64>> {
+        let mut constants = vec![None; self.command.choices.len()];
+        if self.command.prelude.iter().any(|stmt| self.may_fault(stmt)) {
+            return constants;
+        }
+        for condition in conjuncts.iter().take_while(|condition| self.expr(condition).is_some()) {
+            if let Some((choice, &Expr::Const(value))) = self.pin(condition) {
+                let Choice { low, high, .. } = self.command.choices[choice];
+                constants[choice] = constants[choice].or((low..=high).contains(&value).then_some(value));
+            }
+        }
+        constants
+    }
+
+    /// The choice that a condition says to be equal to something, and that, if only choices before it are needed for it.
+    fn pin(&self, condition: &'a Expr) -> Option<(usize, &'a Expr)> {
+        let Expr::Binary(BinOp::Eq, left, right) = condition else { return None };
+        [(left, right), (right, left)].into_iter().find_map(|(chosen, pin)| {
+            let Expr::Read(Place { root: Root::Temp(temp), path }) = &**chosen else { return None };
+            let choice = self.command.choices.iter().position(|choice| choice.temp == *temp && path.is_empty())?;
+            let (_, depth) = self.expr(pin)?;
+            (self.fixed[choice] && depth <= choice).then_some((choice, &**pin))
+        })
+    }
+
     /// A statement that does nothing but stop where a condition holds, with the number of choices that it needs.
     fn filter(&self, stmt: &'a Stmt) -> Option<(Filter<'a>, usize)> {
         let Stmt::If { condition, then, otherwise } = stmt else { return None };
@@ -163,10 +210,13 @@ impl<'a> Looker<'a> {
             Root::Temp(temp) => {
                 let choice = self.command.choices.iter().position(|choice| choice.temp == temp);
                 return Some(match choice.filter(|&choice| self.fixed[choice]) {
-                    Some(choice) => {
-                        let found = &self.command.choices[choice];
-                        (Range::new(found.low, found.high), choice + 1)
-                    }
+                    Some(choice) => match self.constants[choice] {
+                        Some(value) => (Range::constant(value), 0),
+                        None => {
+                            let found = &self.command.choices[choice];
+                            (Range::new(found.low, found.high), choice + 1)
+                        }
+                    },
                     None if place.path.is_empty() => {
                         (Range::of_field(&self.command.temps[temp.index()].1.as_scalar()?), innermost)
                     }
@@ -209,6 +259,38 @@ mod tests {
     fn conjuncts_move_to_the_choice_that_they_need() {
         assert_eq!(divided("when (a[j] == 1) && ((a[i] == 2) && (x == 3))"), (vec![1, 1], 0, 1));
         assert_eq!(divided("before { if a[i] == 0 { discard; } } when a[i] == 2"), (vec![0, 2], 0, 0));
+    }
+
+    /// Which choices are pinned, and what is asked after how many choices.
+    fn pinned(code: &str) -> ([bool; 2], Vec<usize>) {
+        let text = format!(
+            "system \"t\" var a: [4] 0..7 var x: 0..7 command \"c\" {{ temp i: 0..3 temp j: 0..3 temp t: 0..7
+            choose i in 0..3 choose j in 0..3 {code} }}"
+        );
+        let system = plimsoll_ir::text::parse(&text).unwrap();
+        let filters = Filters::of(&system, &system.commands[0], |_| true);
+        ([filters.pins[0].is_some(), filters.pins[1].is_some()], filters.outside.iter().map(Vec::len).collect())
+    }
+
+    #[test]
+    fn a_choice_is_pinned_by_what_comes_before_it() {
+        assert_eq!(pinned("when (j == a[i]) && (a[j] == 1)"), ([false, true], vec![0, 0]));
+        assert_eq!(pinned("when (x == i) && (a[i] == j)"), ([true, true], vec![0, 0]));
+        assert_eq!(pinned("when i == a[j]"), ([false, false], vec![0, 0]));
+        // Constants are known from the beginning.
+        assert_eq!(pinned("when (i == a[j]) && (j == 2)"), ([true, true], vec![0, 0]));
+        assert_eq!(pinned("when (j == 1) && ((j == 2) && (a[j] == 3))"), ([false, true], vec![2, 0]));
+        assert_eq!(pinned("when (i == x) && (i == 2)"), ([true, false], vec![1, 0]));
+    }
+
+    #[test]
+    fn nothing_is_pinned_over_what_may_go_wrong() {
+        assert_eq!(pinned("when (a[i + 1] == 1) && (j == 2)"), ([false, false], vec![0, 0]));
+        assert_eq!(pinned("before { t := a[x]; } when j == 2"), ([false, false], vec![0, 0]));
+        assert_eq!(pinned("before { if a[j] == 0 { fault \"f\"; } } when j == 2"), ([false, false], vec![0, 0]));
+        // That goes wrong for all values or for none.
+        assert_eq!(pinned("before { if a[i] == 0 { fault \"f\"; } } when j == x"), ([false, true], vec![0, 1]));
+        assert_eq!(pinned("before { if x == 0 { fault \"f\"; } } when j == i"), ([false, true], vec![1, 0]));
     }
 
     #[test]

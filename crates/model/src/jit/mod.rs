@@ -13,6 +13,7 @@ mod filters;
 mod known;
 mod place;
 mod range;
+mod shortcuts;
 mod sort;
 mod stmt;
 mod turns;

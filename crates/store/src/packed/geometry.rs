@@ -110,7 +110,7 @@ impl Geometry {
     }
 
     /// Where values with this home begin.
-    fn base(&self, home: usize) -> Base {
+    pub fn base(&self, home: usize) -> Base {
         let (least, lines) = ((home as u128) << self.bits, self.lines as u128);
         let value = least.div_ceil(lines);
         Base { value: value as u64, beyond: (value * lines - least) as u64 }
@@ -268,6 +268,43 @@ impl Geometry {
         others
     }
 
+    /// For keys of which `log` more bits are the same in all, in as much smaller a part of the lines. What is at home in a
+    /// line, or in its neighbour, is written there in the same way.
+    pub fn divided(&self, log: u32) -> Geometry {
+        let divided = Geometry::new(self.key_bits(), self.skip as u32 + log, self.lines() >> log);
+        let same =
+            (divided.rest_bits, divided.tail_bits, divided.slots) == (self.rest_bits, self.tail_bits, self.slots);
+        assert!(same && divided.lines() << log == self.lines(), "pages can be divided so often");
+        divided
+    }
+
+    /// Which of its parts a key is in, if there are 2^`log`.
+    pub fn part(&self, key: u128, log: u32) -> usize {
+        (key << self.skip >> (u128::BITS - log)) as usize
+    }
+
+    /// How many keys a line holds, how many of them came to it on their second try, and how many on a later one.
+    pub fn displaced(&self, line: &Line) -> [usize; 3] {
+        let heads = &bytemuck::cast_slice::<u32, u16>(line)[..self.held(line) as usize];
+        let count = |is: fn(u16) -> bool| heads.iter().filter(|&&head| is(head >> HEAD_BITS)).count();
+        [heads.len(), count(|attempt| attempt == 2), count(|attempt| attempt > 2)]
+    }
+
+    /// The same line with the keys only that are at home there; the others are given to `away`, without the bits that all have in common.
+    pub fn at_home<const LONG: bool>(&self, number: usize, line: &Line, mut away: impl FnMut(u128)) -> Line {
+        let (mut kept, mut place, base) = ([0; LINE], 0, self.base(number));
+        for from in 0..self.held(line) {
+            let (attempt, rest, low) = self.entry::<LONG>(line, from);
+            if attempt > 1 {
+                away(self.key::<LONG>(number, base, line, from).0);
+            } else {
+                self.put::<LONG>(&mut kept, place, rest, self.tail::<LONG>(rest, low), attempt);
+                place += 1;
+            }
+        }
+        kept
+    }
+
     /// The line that holds these keys, all of them at home.
     #[inline(always)]
     pub fn full<const LONG: bool>(&self, keys: &Gathered) -> Line {
@@ -298,12 +335,14 @@ impl Geometry {
         line
     }
 
-    /// The key at a place of line `number`, but for the bits that are skipped, and whether it is at home there.
+    /// The key at a place of line `number`, which is home from `base` on, but for the bits that are skipped, and whether it is
+    /// at home there.
     #[inline(always)]
-    pub fn key<const LONG: bool>(&self, number: usize, line: &Line, place: u32) -> (u128, bool) {
+    pub fn key<const LONG: bool>(&self, number: usize, base: Base, line: &Line, place: u32) -> (u128, bool) {
         let (attempt, rest, low) = self.entry::<LONG>(line, place);
-        let home = self.home(number, rest, attempt);
-        ((self.join(self.base(home), rest) as u128) << 64 | low as u128, attempt == 1)
+        // Finding where another home begins takes a long division.
+        let base = if attempt == 1 { base } else { self.base(self.home(number, rest, attempt)) };
+        ((self.join(base, rest) as u128) << 64 | low as u128, attempt == 1)
     }
 }
 
@@ -420,7 +459,7 @@ mod tests {
                             for (place, &(number, key, attempt)) in held.iter().enumerate() {
                                 let expected = (key, attempt == 1);
                                 assert_eq!(
-                                    geometry.key::<$long>(number, &line, place as u32),
+                                    geometry.key::<$long>(number, geometry.base(number), &line, place as u32),
                                     expected,
                                     "{geometry:?}"
                                 );

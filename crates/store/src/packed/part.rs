@@ -119,7 +119,8 @@ impl Part {
     /// The keys in a line but for the bits that all have in common, and whether they are at home there.
     fn keys_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
         let (geometry, line) = (&self.geometry, self.lines.line(number));
-        (0..geometry.held(line)).map(move |place| geometry.key::<LONG>(number, line, place))
+        let base = geometry.base(number);
+        (0..geometry.held(line)).map(move |place| geometry.key::<LONG>(number, base, line, place))
     }
 
     /// Visits all keys as they lie, without the bits they have in common.
@@ -167,6 +168,42 @@ impl Part {
         others.for_each(visit);
     }
 
+    /// The same keys in 2^`log` parts, each with its part of the lines: what is at home or in the neighbour stays where it is. From
+    /// where others are, whoever is not at home leaves and is put in again: a line with room says that nobody is elsewhere.
+    /// The number of pages must allow it.
+    pub fn split<const LONG: bool>(mut self, log: u32) -> Vec<Part> {
+        let (old, new) = (self.geometry, self.geometry.divided(log));
+        let mut away: Vec<u128> = self.aside.drain().collect();
+        let mut counts = vec![[0; 2]; 1 << log];
+        for first in (0..old.lines()).step_by(2) {
+            let pair = [first, first + 1];
+            let count = &mut counts[first / new.lines()];
+            if pair.iter().any(|&number| old.displaced(self.lines.line(number))[2] > 0) {
+                for number in pair {
+                    let line = self.lines.line_mut(number);
+                    *line = old.at_home::<LONG>(number, line, |key| away.push(key));
+                }
+            }
+            for number in pair {
+                let [held, beside, _] = old.displaced(self.lines.line(number));
+                *count = [count[0] + held, count[1] + beside];
+            }
+        }
+        let pages = self.lines.split(1 << log).expect("as many pages for each");
+        let part = |(lines, [len, displaced]): (Pages, [usize; 2])| Part {
+            geometry: new,
+            lines,
+            len,
+            displaced,
+            aside: HashSet::new(),
+        };
+        let mut parts: Vec<Part> = pages.into_iter().zip(counts).map(part).collect();
+        for key in away {
+            assert!(parts[old.part(key, log)].insert_key::<LONG>(key), "a key was there twice");
+        }
+        parts
+    }
+
     /// Grows to at least `lines`, for keys of `key_bits` bits; false (and unchanged) if there is no room.
     pub fn grow<const LONG: bool>(&mut self, lines: usize, key_bits: u32) -> bool {
         if lines > MOST_LINES {
@@ -176,7 +213,7 @@ impl Part {
         // lines become many, all.
         let all = lines > self.geometry.lines() * MOST_RATIO;
         let outside = if all { self.len } else { self.outside() + self.len / 16 };
-        let Some(mut waiting) = Waiting::<LONG, false>::new(outside, self.len, self.lines.arena()) else {
+        let Some(mut waiting) = Waiting::<LONG, false>::new(outside, self.lines.arena()) else {
             return false;
         };
         if !self.lines.grow(lines, 0) {
@@ -220,7 +257,7 @@ fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, w
         });
         let elsewhere = (0..u32::BITS).filter(|place| others >> place & 1 == 1);
         if others != 0 {
-            elsewhere.for_each(|place| waiting.push(old.key::<LONG>(number, &line, place).0, 0));
+            elsewhere.for_each(|place| waiting.push(old.key::<LONG>(number, base, &line, place).0, 0));
         }
         // What comes next is at home in this line or below it.
         let shared = (number as u64 * new.lines() as u64 / old.lines() as u64) as usize;

@@ -125,3 +125,26 @@ fn what_is_known_beforehand_is_made_once() {
         assert!(keys.iter().take(50_000).all(|&key| limited.insert_one(key)) && limited.len() == 50_000);
     }
 }
+
+/// A table of a store with many is divided by its own size, and again as it grows.
+#[test]
+fn large_shards_are_divided_again() {
+    for key_bits in [50, 90] {
+        let (mut draw, mut numbers) = (Draw::new(0), Vec::new());
+        let keys: BTreeSet<u128> =
+            (0..300_000).map(|_| (draw.bits() as u128) << 58 & u128::MAX << (128 - key_bits)).collect();
+        let mut table = table(key_bits, 6, Grant::unlimited());
+        for &key in &keys {
+            table.reserve(1, key_bits).unwrap();
+            assert!(table.insert_one(key));
+            if numbers.last() != Some(&table.parts.len()) {
+                numbers.push(table.parts.len());
+            }
+        }
+        assert!(numbers.starts_with(&[1, 4, 16]), "{numbers:?}");
+        assert!(keys.iter().all(|&key| table.contains(key)) && table.len() == keys.len());
+        let mut streamed = Vec::new();
+        table.stream(|key| streamed.push(key));
+        assert!(streamed.iter().eq(&keys));
+    }
+}

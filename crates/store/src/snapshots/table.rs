@@ -327,9 +327,9 @@ impl LevelTable {
         };
         by_length!(self, LONG => {
             for number in 0..self.geometry.lines() {
-                let line = self.lines.line(number);
+                let (line, base) = (self.lines.line(number), self.geometry.base(number));
                 for place in ones(self.geometry.taken(line)) {
-                    meet(self.geometry.key::<LONG>(number, line, place).0, self.geometry.tag(line, place));
+                    meet(self.geometry.key::<LONG>(number, base, line, place).0, self.geometry.tag(line, place));
                 }
             }
         });

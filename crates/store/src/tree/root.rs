@@ -49,6 +49,17 @@ pub fn key(root: u64) -> u64 {
     (mixed ^ perturbation(upper)) << 32 | upper
 }
 
+/// The root of a key.
+pub fn root(key: u64) -> u64 {
+    let upper = key & 0xFFFF_FFFF;
+    let mixed = key >> 32 ^ perturbation(upper);
+    let (mut top, mut low) = (mixed >> HALF, mixed & HALF_MASK);
+    top ^= scramble(low, ROUNDS[1]);
+    low ^= scramble(top, ROUNDS[0]);
+    let every_other = |from: u32| (0..HALF).fold(0, |half, bit| half | (upper >> (from - 2 * bit) & 1) << bit);
+    (every_other(31) << HALF | top) << 32 | every_other(30) << HALF | low
+}
+
 /// Leading bits of a key that can differ from zero if both numbers are below `bound`.
 pub fn key_bits(bound: u32) -> u32 {
     let number_bits = u32::BITS - bound.saturating_sub(1).leading_zeros();
