@@ -77,10 +77,8 @@ pub fn bfs_with<M: Model + ?Sized>(
     keeping: Company,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
-    // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
-    let forgets = tiers.forgets() || tiers.layers().is_some_and(|layers| !layers.keeps_all());
-    if keeping.observer.is_some() && forgets {
-        tiers.forget_sample();
+    if keeping.observer.is_some() {
+        tiers.keep_keys();
     }
     let search = Search {
         model,
@@ -216,9 +214,6 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                 return end;
             }
             while place.level_left > 0 {
-                if let Err(why) = leader.give_up_tree(level + 1, ledger) {
-                    return End::Out(why);
-                }
                 match leader.work_off(place, ledger, scope) {
                     Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
@@ -422,10 +417,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
         let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers));
-        match ends {
-            Some(Why::Redundancy) if self.go_on_with_filter()? => {}
-            Some(why) => return Err(why),
-            None => {}
+        if let Some(why) = ends.filter(|why| !self.goes_on_after(why)) {
+            return Err(why);
         }
         self.learn(ledger);
         self.plan(place, ledger)
@@ -442,6 +435,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
+            self.give_up_tree(place.level + 1, ledger)?;
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
