@@ -77,10 +77,8 @@ pub fn bfs_with<M: Model + ?Sized>(
     keeping: Company,
 ) -> Outcome {
     let Chain { coder, tiers } = store;
-    // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
-    let forgets = tiers.forgets() || tiers.layers().is_some_and(|layers| !layers.keeps_all());
-    if keeping.observer.is_some() && forgets {
-        tiers.forget_sample();
+    if keeping.observer.is_some() {
+        tiers.keep_keys();
     }
     let search = Search {
         model,

@@ -41,6 +41,13 @@ impl Tiers {
         self.sample.as_ref().is_none_or(|sample| !sample.is_first())
     }
 
+    /// Where states are given up nothing is learned: who looks on puts aside their keys, so those must stay as they are.
+    pub fn keep_keys(&mut self) {
+        if self.forgets() || self.layers().is_some_and(|layers| !layers.keeps_all()) {
+            self.forget_sample();
+        }
+    }
+
     /// Gives back the memory of the sample, if there is one; then nothing will be learned.
     pub fn forget_sample(&mut self) -> bool {
         self.sample.take().is_some()
