@@ -78,7 +78,8 @@ pub fn bfs_with<M: Model + ?Sized>(
 ) -> Outcome {
     let Chain { coder, tiers } = store;
     // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
-    if keeping.observer.is_some() && tiers.forgets() {
+    let forgets = tiers.forgets() || tiers.layers().is_some_and(|layers| !layers.keeps_all());
+    if keeping.observer.is_some() && forgets {
         tiers.forget_sample();
     }
     let search = Search {
@@ -418,10 +419,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
         let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers));
-        match ends {
-            Some(Why::Redundancy) if self.go_on_with_filter()? => {}
-            Some(why) => return Err(why),
-            None => {}
+        if let Some(why) = ends.filter(|why| !self.goes_on_after(why)) {
+            return Err(why);
         }
         self.learn(ledger);
         self.plan(place, ledger)

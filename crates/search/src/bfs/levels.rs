@@ -42,9 +42,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         write(&search.tiers).make_way(entries, outlook).map_err(|Full| Why::Memory)
     }
 
-    /// Lets a store that forgets too much go on with a filter, if it may.
-    pub(super) fn go_on_with_filter(&mut self) -> Result<bool, Why> {
-        write(&self.search.tiers).go_on_with_filter(self.outlook).map_err(|Full| Why::Memory)
+    /// Can the search go on all the same? A store that forgets too much may go on with a filter.
+    pub(super) fn goes_on_after(&self, why: &Why) -> bool {
+        *why == Why::Redundancy && write(&self.search.tiers).go_on_with_filter(self.outlook) == Ok(true)
     }
 
     /// A level is complete, and what is fresh in it waits.

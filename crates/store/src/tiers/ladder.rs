@@ -3,10 +3,8 @@
 //! 1. **Fill up.** Tables get denser, which takes longer.
 //! 2. **Freeze.** The tables admit nothing any more and still answer. New states go to a [`LevelTable`] behind them, which holds
 //!    whole levels: all of them as long as there is memory, then fewer and fewer of the older ones ([`crate::snapshots`]).
-//! 3. **Give up what is frozen**, when even few levels find no room beside it. Then only levels are held.
-//!
-//! Where states may be missed ([`Ladder::may_miss`]) the third step is another: the levels are given up, and a filter takes their place behind
-//! what is frozen ([`super::lossy`]).
+//! 3. **Give up what is frozen**, when even few levels find no room beside it. Then only levels are held. Where states may be missed, a filter
+//!    takes the place of the levels instead ([`super::lossy`]).
 //!
 //! **Nothing is missed, and it ends**: what is held was fresh once, so it is or will be expanded, whoever leaves and when; and
 //! anchors make every search with levels end ([`crate::snapshots`] has both proofs). While nothing is given up, every state is
@@ -151,6 +149,13 @@ impl Tiers {
     /// What all structures together have.
     pub fn used_bytes(&self) -> u64 {
         self.grant.cap_bytes() - self.grant.left_bytes()
+    }
+
+    /// Takes note that states have other keys from now on.
+    pub(super) fn suit_ladder(&mut self, coder: &Coder) {
+        if let Some(ladder) = &mut self.ladder {
+            ladder.bytes_per_state = Tiers::bytes_per_state_of_levels(coder) as u64;
+        }
     }
 
     /// The steps up the ladder so far.
