@@ -213,7 +213,7 @@ impl Part {
         // lines become many, all.
         let all = lines > self.geometry.lines() * MOST_RATIO;
         let outside = if all { self.len } else { self.outside() + self.len / 16 };
-        let Some(mut waiting) = Waiting::<LONG, false>::new(outside, self.len, self.lines.arena()) else {
+        let Some(mut waiting) = Waiting::<LONG, false>::new(outside, self.lines.arena()) else {
             return false;
         };
         if !self.lines.grow(lines, 0) {

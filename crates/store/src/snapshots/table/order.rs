@@ -79,7 +79,7 @@ impl LevelTable {
         // Who is not at home waits outside meanwhile, and so does who finds a new home full.
         let live = self.masks.live();
         let outside = self.displaced.min(live) + self.aside.len() + live / HOMELESS_SHARE;
-        let Some(mut waiting) = Waiting::<LONG, true>::new(outside, live, self.lines.arena()) else { return false };
+        let Some(mut waiting) = Waiting::<LONG, true>::new(outside, self.lines.arena()) else { return false };
         if !self.lines.grow(lines, waiting.bytes()) {
             return false;
         }
