@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
 use std::time::Instant;
-use team::Team;
+use team::{Dismissal, Team};
 use wave::Wave;
 
 /// As much as the first thread usually has: models may recurse along their expressions.
@@ -587,14 +587,5 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             self.keeper = None;
         }
         if done { Ok(()) } else { Err(Why::Interrupted) }
-    }
-}
-
-/// Sends the workers home, also if the leader panics.
-struct Dismissal<'s>(&'s Team);
-
-impl Drop for Dismissal<'_> {
-    fn drop(&mut self) {
-        self.0.dismiss();
     }
 }

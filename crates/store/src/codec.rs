@@ -86,7 +86,7 @@ const TREE: u64 = 2;
 pub enum Coder {
     Plain { width: usize },
     Packed(Packing),
-    Tree(Tree),
+    Tree(Box<Tree>),
     Digest(Digest),
     Huffman(Arc<Code>),
 }
@@ -118,7 +118,7 @@ impl Coder {
             Codec::Packed => {
                 Coder::Packed(Packing::new(used).expect("the plan packs only states that are narrow enough"))
             }
-            Codec::Tree => Coder::Tree(Tree::new(Shape::even(used.len()), grant)?),
+            Codec::Tree => Coder::Tree(Box::new(Tree::new(Shape::even(used.len()), grant)?)),
         })
     }
 
@@ -147,7 +147,7 @@ impl Coder {
         if is_tree {
             let mut tree = Tree::load(width, from, grant)?;
             tree.set_density(density);
-            *self = Coder::Tree(tree);
+            *self = Coder::Tree(Box::new(tree));
         }
         Ok(())
     }

@@ -204,7 +204,9 @@ impl Layers {
 
     /// Memory for a generation of tables, beside what else there is.
     pub(crate) fn generation_bytes(&self, others_bytes: u64) -> u64 {
-        let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
+        // Merging writes a second index beside the first.
+        let index_bytes = 2 * self.sum(Run::index_bytes);
+        let ours = self.grant.cap_bytes().saturating_sub(others_bytes + index_bytes);
         ours * (100 - self.filter_percent() - SIEVE_PERCENT - REST_PERCENT) / 100 / GENERATIONS
     }
 

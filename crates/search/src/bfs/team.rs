@@ -190,6 +190,15 @@ impl Drop for Done<'_> {
     }
 }
 
+/// Sends the workers home, also if the leader panics.
+pub struct Dismissal<'s>(pub &'s Team);
+
+impl Drop for Dismissal<'_> {
+    fn drop(&mut self) {
+        self.0.dismiss();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,8 +15,10 @@ use std::sync::Arc;
 
 /// Bytes of a block: enough to be read at a time, and little to be read for one key.
 pub const BLOCK_BYTES: usize = 16 << 10;
-/// What a block takes in memory: its first key and its slot, in vectors that may have twice the room they need.
-const INDEX_BYTES: u64 = 2 * (16 + 8);
+/// What a block takes in memory: its first key and its slot. While a run is written its vectors may have twice the room they need.
+const FIRST_BYTES: u64 = size_of::<u128>() as u64;
+const INDEX_BYTES: u64 = FIRST_BYTES + size_of::<Slot>() as u64;
+const GROWING_BYTES: u64 = 2 * INDEX_BYTES;
 
 /// Keys between two looks at whether a block is full.
 const KEYS_PER_LOOK: usize = 64;
@@ -31,6 +33,8 @@ pub(crate) struct Run {
     grant: Grant,
     firsts: Vec<u128>,
     slots: Vec<Slot>,
+    /// Memory for both.
+    index_bytes: u64,
     keys: u64,
     filter: Option<RunFilter>,
     form: Form,
@@ -96,7 +100,12 @@ impl Run {
 
     /// Memory for filter and index.
     pub fn bytes(&self) -> u64 {
-        self.filter.as_ref().map_or(0, |filter| filter.bytes() as u64) + self.slots.len() as u64 * INDEX_BYTES
+        self.filter.as_ref().map_or(0, |filter| filter.bytes() as u64) + self.index_bytes
+    }
+
+    /// Memory for the first keys of blocks and for where those are.
+    pub fn index_bytes(&self) -> u64 {
+        self.index_bytes
     }
 
     /// Marks those of the candidates that are here.
@@ -265,7 +274,7 @@ fn merge_vectors(mut readers: Vec<Reader>, mut writer: Writer) -> Result<Option<
 
 impl Drop for Run {
     fn drop(&mut self) {
-        self.grant.give_back(self.firsts.len() as u64 * INDEX_BYTES);
+        self.grant.give_back(self.index_bytes);
         self.slots.drain(..).for_each(|slot| self.spill.release(slot));
     }
 }
@@ -288,6 +297,10 @@ pub(crate) struct Reader {
 impl Reader {
     /// A reader at the first key; none if there is no key.
     pub fn new(mut run: Run) -> Result<Option<Reader>, SpillError> {
+        // Nobody looks for anything in it any more, and what it becomes has first keys too.
+        let firsts = std::mem::take(&mut run.firsts).len() as u64 * FIRST_BYTES;
+        run.index_bytes -= firsts;
+        run.grant.give_back(firsts);
         let slots = std::mem::take(&mut run.slots).into_iter();
         let (bytes, keys) = (vec![0; BLOCK_BYTES], Vec::with_capacity(READ_KEYS));
         let (vectors, places) = (Vec::new(), Places::default());
@@ -363,12 +376,12 @@ impl Writer {
             0 => LEAST_KEYS_PER_BLOCK,
             width => (BLOCK_BYTES / (width * 4 + size_of::<u64>())) as u64,
         };
-        let index = keys / least_keys * INDEX_BYTES + INDEX_BYTES;
+        let index = (keys / least_keys + 1) * GROWING_BYTES;
         let affordable = grant.left_bytes().saturating_sub(index) / 2 > filter_bytes;
         let filter = || RunFilter::new(keys, filter_bytes, form.common_bits, grant);
         let filter = if affordable { filter() } else { None };
         let (spill, grant) = (spill.clone(), grant.clone());
-        let run = Run { spill, grant, firsts: Vec::new(), slots: Vec::new(), keys: 0, filter, form };
+        let run = Run { spill, grant, firsts: Vec::new(), slots: Vec::new(), index_bytes: 0, keys: 0, filter, form };
         let (pending, vectors, differences) = (Vec::new(), Vec::new(), Differences::default());
         Writer { run, pending, vectors, differences, bytes: vec![0; BLOCK_BYTES] }
     }
@@ -396,6 +409,12 @@ impl Writer {
         if !self.pending.is_empty() {
             self.write_block(self.pending.len())?;
         }
+        let run = &mut self.run;
+        run.firsts.shrink_to_fit();
+        run.slots.shrink_to_fit();
+        let spare = run.index_bytes - run.slots.len() as u64 * INDEX_BYTES;
+        run.index_bytes -= spare;
+        run.grant.give_back(spare);
         Ok(Some(self.run).filter(|run| run.keys > 0))
     }
 
@@ -426,9 +445,10 @@ impl Writer {
             differences.clear();
             vectors.chunks_exact(width).for_each(|vector| differences.add(vector));
         }
-        if !run.grant.take(INDEX_BYTES) {
+        if !run.grant.take(GROWING_BYTES) {
             return Err(Shortage::Memory);
         }
+        run.index_bytes += GROWING_BYTES;
         run.firsts.push(pending[0]);
         run.slots.push(run.spill.put(bytes).map_err(Shortage::Disk)?);
         run.keys += count as u64;

@@ -231,6 +231,27 @@ fn vectors_are_told_apart_where_their_hashes_are_equal() {
 }
 
 #[test]
+fn merging_needs_little_memory_beside_the_index_that_is_there() {
+    let budget = Budget::new(1 << 20);
+    let (grant, disk) = (budget.grant("store", 1 << 20), Arc::new(spill(Faulty::sound(), BLOCK_BYTES)));
+    let form = Form { key_bits: 64, common_bits: 0, born: 0, levels: [0, 0], width: 100 };
+    let mut runs = Vec::new();
+    for run in 0..3u32 {
+        let mut writer = Writer::new(&disk, &grant, form, 4_000, 0);
+        for number in 0..4_000u32 {
+            let vector = [number.wrapping_mul(0x9E37_79B9) ^ run; 100];
+            writer.push_vector(((number * 3 + run) as u128) << 90, &vector).unwrap();
+        }
+        runs.extend(writer.finish().unwrap());
+    }
+    let blocks = runs.iter().map(Run::disk_bytes).sum::<u64>() / BLOCK_BYTES as u64;
+    assert_eq!(grant.used_bytes(), blocks * 24);
+    assert!(grant.take(grant.left_bytes() - blocks * 40));
+    let merged = Run::merge(runs, 0).unwrap().unwrap();
+    assert!(merged.keys() == 12_000 && merged.index_bytes() <= blocks * 24);
+}
+
+#[test]
 fn what_fails_on_disk_is_an_answer() {
     let mut failures = HashSet::new();
     for broken in (0..40).step_by(3) {

@@ -96,7 +96,7 @@ impl Tiers {
     fn tree_of(&self, shape: Shape) -> Result<Coder, Full> {
         let mut tree = Tree::new(shape, &self.grant)?;
         tree.set_density(self.density);
-        Ok(Coder::Tree(tree))
+        Ok(Coder::Tree(Box::new(tree)))
     }
 
     /// The shape that was chosen, or the usual one where there is no memory for more or states stay as they are, packed into so

@@ -246,7 +246,7 @@ mod tests {
             ("column", |i| [i, 0, 0]),
             ("diagonal", |i| [i, i, i]),
             ("even", |i| [i % 64 * 2, i / 64 % 128 * 4, i / 8192 * 8]),
-            ("large", |i| [i % 1024 << 10, i / 1024, 99_999]),
+            ("large", |i| [(i % 1024) << 10, i / 1024, 99_999]),
         ];
         for (name, root) in sets {
             let mut lines = vec![0u32; 1 << 16];
