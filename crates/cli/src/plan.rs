@@ -158,6 +158,9 @@ pub struct Plan {
     /// As few bytes as possible, whatever time that takes.
     #[serde(skip)]
     pub dense: bool,
+    /// May packed states have a tree instead, if the first of them say so?
+    #[serde(skip)]
+    pub chooses: bool,
     #[serde(skip)]
     pub search: Order,
     /// Where the search may go on on disk: how long levels stay there.
@@ -338,6 +341,7 @@ impl Plan {
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
             store: store_name(codec, wishes.store),
             dense: wishes.store == StoreName::Compact,
+            chooses: chooses(codec, wishes, &strategy, facts),
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -525,9 +529,16 @@ fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Re
         None if cached => Ok(Codec::Packed),
         // And so would those of all states when the others leave memory for the disk.
         None if has_disk && used_bits <= MOST_BITS => Ok(Codec::Packed),
-        None if used_bits > if wish == StoreName::Compact { FEWEST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
+        None if used_bits > FEW_BITS => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
+}
+
+/// Is it left to the first states whether they stay packed? Observers know states by their keys, and keys that go to disk depend on nothing.
+fn chooses(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) -> bool {
+    let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
+    let is_open = codec == Codec::Packed && wishes.store.codec().is_none() && used_bits > FEWEST_BITS;
+    is_open && strategy.order == Order::Bfs && !strategy.row.is_cache() && wishes.disk_bytes == 0 && !wishes.numbers
 }
 
 /// What the report says about how states are held.

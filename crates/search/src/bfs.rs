@@ -78,7 +78,8 @@ pub fn bfs_with<M: Model + ?Sized>(
 ) -> Outcome {
     let Chain { coder, tiers } = store;
     // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
-    if keeping.observer.is_some() && tiers.forgets() {
+    let forgets = tiers.forgets() || tiers.layers().is_some_and(|layers| !layers.keeps_all());
+    if keeping.observer.is_some() && forgets {
         tiers.forget_sample();
     }
     let search = Search {
@@ -215,9 +216,6 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                 return end;
             }
             while place.level_left > 0 {
-                if let Err(why) = leader.give_up_tree(level + 1, ledger) {
-                    return End::Out(why);
-                }
                 match leader.work_off(place, ledger, scope) {
                     Ok(states) => place.level_left -= states,
                     Err(why) => return End::Out(why),
@@ -439,6 +437,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
+            self.give_up_tree(place.level + 1, ledger)?;
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });

@@ -81,6 +81,8 @@ pub struct StepLog {
     /// It is worth pruning when there are so many chunks.
     prune_at: usize,
     spare: Vec<Box<[u8]>>,
+    /// As small as can be whatever time that takes.
+    dense: bool,
     grant: Grant,
     spill: Option<Spill>,
 }
@@ -104,7 +106,7 @@ impl Chunk {
 #[derive(Debug)]
 enum Content {
     Ram(Box<[u8]>),
-    /// A chunk that is complete and stays in memory: [`entropy`] halves it.
+    /// A chunk that is complete and stays in memory, at its [`entropy`].
     Packed(Vec<u8>),
     Disk(Slot),
 }
@@ -120,9 +122,16 @@ impl StepLog {
             starts_left: None,
             prune_at: prune::FIRST_PRUNING,
             spare,
+            dense: false,
             grant,
             spill,
         }
+    }
+
+    /// The same, as small as can be whatever time that takes.
+    pub fn dense(mut self) -> StepLog {
+        self.dense = true;
+        self
     }
 
     pub fn len(&self) -> u64 {
@@ -255,8 +264,8 @@ impl StepLog {
             let bytes = &filled[..chunk.bytes()];
             let elsewhere = match &mut self.spill {
                 Some(spill) => Some(Content::Disk(spill.put(bytes).map_err(Shortage::Disk)?)),
-                // That takes time, which nobody else can use meanwhile: only once memory is half used up.
-                None => (self.grant.left_bytes() < self.grant.cap_bytes() / 2)
+                // That takes time, which nobody else can use meanwhile: mostly only once memory is half used up.
+                None => (self.dense || self.grant.left_bytes() < self.grant.cap_bytes() / 2)
                     .then(|| entropy::pack(bytes))
                     .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
                     .map(Content::Packed),

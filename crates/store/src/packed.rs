@@ -6,12 +6,14 @@
 //! full at all times and none needs much memory beside it: [`part`] says how one grows in place. In the same way keys
 //! may get longer.
 
-mod geometry;
+pub(crate) mod geometry;
 mod part;
-mod waiting;
+pub(crate) mod tagged;
+pub(crate) mod waiting;
 
 use crate::arena::{Arena, Line, PAGE_LINES, Spot};
 use crate::budget::Full;
+use crate::intern::Fill;
 use geometry::Geometry;
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -33,16 +35,34 @@ const DEVIATIONS: usize = 4;
 /// How full parts may be when there is no memory left.
 const TIGHT_LOAD_PERCENT: usize = 95;
 
-/// How full the parts of a table may be, and by how much they grow then: what is denser is slower.
+/// How full the parts of a table may be, and by how much they grow then, and the tables of a tree's nodes: what is denser is slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     pub load_percent: usize,
     pub growth_percent: usize,
+    pub nodes: Fill,
+    /// States that could be packed have a tree if that takes less than this part of the bytes, for it takes longer.
+    pub tree_percent: usize,
 }
 
 impl Density {
-    pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145 };
-    pub const COMPACT: Density = Density { load_percent: 92, growth_percent: 118 };
+    pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
+    pub const COMPACT: Density =
+        Density { load_percent: 92, growth_percent: 118, nodes: Fill::COMPACT, tree_percent: 80 };
+}
+
+/// Bytes that each of so many keys takes in a large table, in the mean over all times between two growths.
+pub fn bytes_per_key(key_bits: u32, keys: f64, density: Density) -> f64 {
+    let each = keys / f64::from(1 << PARTS_LOG);
+    let (load, growth) = (density.load_percent as f64 / 100.0, density.growth_percent as f64 / 100.0);
+    let bytes = |slots: f64| size_of::<Line>() as f64 / slots / load * (growth - 1.0) / growth.ln();
+    let mut slots = 1.0;
+    // The more keys there are in a line, the fewer lines, and the more bits are kept.
+    for _ in 0..4 {
+        let lines = (each * bytes(slots) / size_of::<Line>() as f64) as usize;
+        slots = Geometry::new(key_bits, PARTS_LOG, lines.next_multiple_of(PAGE_LINES)).slots() as f64;
+    }
+    bytes(slots)
 }
 
 /// A run of keys: their leading 64 bits, and the others if keys have more.
@@ -101,6 +121,8 @@ macro_rules! by_length {
         }
     };
 }
+
+pub(crate) use by_length;
 
 impl Packed {
     /// A set of keys of `key_bits` bits, of which the first `common_bits` are the same in all.

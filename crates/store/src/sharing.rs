@@ -45,8 +45,14 @@ impl<'a> SharedCoder<'a> {
         entry: &mut Entry,
         needs: Needs,
         keys: &mut Keys,
-        lately: Option<&mut Recent>,
+        mut lately: Option<&mut Recent>,
     ) -> Result<(), Full> {
+        // Once a tree was chosen, states are compared and not keys.
+        if let Some(recent) = &mut lately
+            && recent.compares_states() != self.with(Coder::compares_states)
+        {
+            **recent = self.recent();
+        }
         entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys, lately)
     }
 

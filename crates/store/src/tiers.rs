@@ -26,6 +26,7 @@ use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
+use crate::choice::Choice;
 use crate::codec::{Coder, Keys};
 use crate::filter::Filter;
 use crate::intern::Intern;
@@ -65,6 +66,8 @@ pub struct Tiers {
     density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
+    /// Whether they have a tree, where that was to be chosen.
+    choice: Option<Choice>,
     /// Bits of a digest, if states are told apart by their digests only.
     digest_bits: Option<u32>,
     /// Where keys go when memory is full.
@@ -149,6 +152,10 @@ impl Tiers {
         }
     }
 
+    pub(crate) fn density(&self) -> Density {
+        self.density
+    }
+
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
     /// others come is a table of its own where keys are packed: it takes less than a cache does.
     pub fn of(coder: &Coder, row: &Row, pins: bool, capacity: usize, grant: &Grant) -> Result<Tiers, Full> {
@@ -201,6 +208,7 @@ impl Tiers {
             arena,
             density: Density::USUAL,
             sample: None,
+            choice: None,
             digest_bits: None,
             below: None,
             snapshots: None,

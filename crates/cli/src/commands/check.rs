@@ -15,6 +15,7 @@ use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
+use crate::report::choice::ChoiceFacts;
 use crate::report::climbs::ClimbFacts;
 use crate::report::counts::{Costs, Counts, Times};
 use crate::report::layers::LayersFacts;
@@ -269,7 +270,7 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let Searched { outcome, layers, climbs, ledger, disk_ledger } = searched;
+        let Searched { outcome, layers, climbs, choice, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
         let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
@@ -300,6 +301,7 @@ impl Run<'_> {
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
             layers,
             climbs,
+            choice: choice.map(ChoiceFacts::new),
             shortage,
             ledger,
             executor,

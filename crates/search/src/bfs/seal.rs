@@ -146,7 +146,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
     }
 
-    /// Gives up a tree that takes too much memory beside what is on disk, between two waves. Whoever looks on knows states by
+    /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave. Whoever looks on knows states by
     /// their keys, so it stays then.
     pub(super) fn give_up_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;

@@ -61,7 +61,7 @@ impl Part {
         // SAFETY: it was found among these lines.
         let line = unsafe { self.lines.line_at(home) };
         match self.geometry.find::<LONG>(line, rest, tail, 1) {
-            Found::Here => false,
+            Found::Here(_) => false,
             Found::Room(place) => {
                 self.geometry.put::<LONG>(line, place, rest, tail, 1);
                 self.len += 1;
@@ -79,7 +79,7 @@ impl Part {
         for attempt in 2..=TRIES {
             let line = self.lines.line_mut(geometry.line(home, rest, attempt));
             match geometry.find::<LONG>(line, rest, tail, attempt) {
-                Found::Here => return false,
+                Found::Here(_) => return false,
                 Found::NoRoom => {}
                 Found::Room(place) => {
                     geometry.put::<LONG>(line, place, rest, tail, attempt);
@@ -108,7 +108,7 @@ impl Part {
         for attempt in 1..=TRIES {
             let line = self.lines.line(self.geometry.line(home, rest, attempt));
             match self.geometry.find::<LONG>(line, rest, tail, attempt) {
-                Found::Here => return true,
+                Found::Here(_) => return true,
                 Found::Room(_) => return false,
                 Found::NoRoom => {}
             }
@@ -213,22 +213,24 @@ impl Part {
         // lines become many, all.
         let all = lines > self.geometry.lines() * MOST_RATIO;
         let outside = if all { self.len } else { self.outside() + self.len / 16 };
-        let Some(mut waiting) = Waiting::new::<LONG>(outside, self.lines.arena()) else { return false };
+        let Some(mut waiting) = Waiting::<LONG, false>::new(outside, self.len, self.lines.arena()) else {
+            return false;
+        };
         if !self.lines.grow(lines, 0) {
             return false;
         }
         let new = self.geometry.with(key_bits, self.lines.lines());
         if all {
-            self.visit::<LONG>(&mut |key| waiting.push::<LONG>(key));
+            self.visit::<LONG>(&mut |key| waiting.push(key, 0));
             (0..self.geometry.lines()).for_each(|line| *self.lines.line_mut(line) = [0; LINE]);
             self.aside.clear();
         } else {
-            self.aside.drain().for_each(|key| waiting.push::<LONG>(key));
+            self.aside.drain().for_each(|key| waiting.push(key, 0));
             spread::<LONG>(&self.geometry, &new, &mut self.lines, &mut waiting);
         }
         (self.geometry, self.displaced) = (new, 0);
         let len = self.len;
-        waiting.keys::<LONG>().for_each(|key| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
+        waiting.keys().for_each(|(key, _)| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
         self.len = len;
         true
     }
@@ -236,7 +238,7 @@ impl Part {
 
 /// Line by line from the top end downwards, keys at home go to their new homes, which are the same line or one above;
 /// the others are left `waiting`. A new line is put together outside and written when nothing more can come to it.
-fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Waiting) {
+fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Waiting<LONG, false>) {
     let (ratio, slots) = (new.lines().div_ceil(old.lines()), new.slots());
     // So many new lines are open at a time: those of one old line, and one that it shares with the next.
     let mut open = vec![Gathered::new(); (ratio + 2).next_power_of_two()];
@@ -250,12 +252,12 @@ fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, w
             if keys.len() < slots {
                 keys.push::<LONG>(rest, low);
             } else {
-                waiting.push::<LONG>((high as u128) << 64 | low as u128);
+                waiting.push((high as u128) << 64 | low as u128, 0);
             }
         });
         let elsewhere = (0..u32::BITS).filter(|place| others >> place & 1 == 1);
         if others != 0 {
-            elsewhere.for_each(|place| waiting.push::<LONG>(old.key::<LONG>(number, base, &line, place).0));
+            elsewhere.for_each(|place| waiting.push(old.key::<LONG>(number, base, &line, place).0, 0));
         }
         // What comes next is at home in this line or below it.
         let shared = (number as u64 * new.lines() as u64 / old.lines() as u64) as usize;

@@ -201,7 +201,12 @@ fn vectors_are_told_apart_where_their_hashes_are_equal() {
     let merged = Run::merge(runs, 10_000).unwrap().unwrap();
     assert_eq!(merged.keys(), all.len() as u64);
     let mut read = HashSet::new();
-    merged.visit(|key, vector| Ok(assert!(read.insert((key, vector.to_vec()))))).unwrap();
+    merged
+        .visit(|key, vector| {
+            assert!(read.insert((key, vector.to_vec())));
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(read, all.iter().map(|&number| ((hash(number) as u128) << 64, vector(number).to_vec())).collect());
     // A sieve that holds all of them, and one that has most on disk.
     for bytes in [1 << 20, 40 << 10] {

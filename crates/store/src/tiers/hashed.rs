@@ -5,7 +5,6 @@ use super::{Arena, Batch, Block, Coder, Full, Shard, Table, Tiers, exact_shards,
 use crate::disk::Shortage;
 use crate::intern::Intern;
 use crate::runs::{Layers, MOST_WORDS};
-use crate::tree::root;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +45,7 @@ impl Tiers {
         let Coder::Tree(tree) = std::mem::replace(coder, plain) else { unreachable!("it was a tree") };
         let mut decoder = tree.into_decoder();
         let below = self.below.as_mut().expect("there is a disk");
-        below.layers_mut().hash_runs(width, |key, states| decoder.decode(root::root(key), states))?;
+        below.layers_mut().hash_runs(width, |key, states| decoder.decode(key, states))?;
         drop(decoder);
         self.end_flush(coder)
     }

@@ -151,6 +151,13 @@ impl Tiers {
         self.grant.cap_bytes() - self.grant.left_bytes()
     }
 
+    /// Takes note that states have other keys from now on.
+    pub(super) fn suit_ladder(&mut self, coder: &Coder) {
+        if let Some(ladder) = &mut self.ladder {
+            ladder.bytes_per_state = Tiers::bytes_per_state_of_levels(coder) as u64;
+        }
+    }
+
     /// The steps up the ladder so far.
     pub fn climbs(&self) -> &[Climb] {
         &self.climbs

@@ -104,8 +104,10 @@ impl Tiers {
             }
             (false, _) => self.sample = None,
         }
-        self.look_at(coder);
-        let key_bits = *self.key_bits.get_mut();
+        // It may have chosen others than those with which this one begins.
+        self.suit_ladder(coder);
+        let key_bits = coder.key_bits();
+        *self.key_bits.get_mut() = key_bits;
         let bytes = take_below(from, size_of::<u128>(), "bytes in a key")?;
         if bytes > key_bits.div_ceil(8) as usize || (bytes == 0) != (key_bits == 0) {
             return Err(Unloaded::damaged("keys are of another kind"));
