@@ -413,13 +413,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
 
     /// The next wave, and whether it is worth sharing, unless the search must end.
     fn next_wave(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(Wave, bool), Why> {
-        let search = self.search;
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
-        let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers));
-        if let Some(why) = ends.filter(|why| !self.goes_on_after(why)) {
-            return Err(why);
-        }
+        self.end_if_due(look, ledger)?;
         self.learn(ledger);
         self.plan(place, ledger)
     }

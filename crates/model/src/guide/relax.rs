@@ -1,8 +1,9 @@
-//! How far is everything from a state, if nothing that was once true were ever lost? The additive heuristic of planning
-//! (Bonet and Geffner 2001), made from guarded commands.
+//! How far is everything from a state, if nothing that was once true were ever lost? The heuristic of the planner FF (Hoffmann and Nebel 2001) on
+//! the additive one (Bonet and Geffner 2001), made from guarded commands.
 //!
 //! An atom that is true costs nothing. Any other costs one more than what the cheapest command needs that can make it true: its locations and
-//! the conjuncts of its guard, each of which costs the same way. Commands that can are found from what they assign: a constant, a fixed step up or down,
+//! the conjuncts of its guard, each of which costs the same way. What is
+//! missing is then counted along the cheapest commands, each once. Commands that can are found from what they assign: a constant, a fixed step up or down,
 //! or something that may be anything. Numbers that are reached in steps cost as many rounds of the process that takes them as there are steps. What
 //! cannot be seen from outside a command (temporaries that it computes first) is not asked for. So this may be too little or too much; it leads, no more.
 
@@ -122,7 +123,7 @@ impl Relaxed {
     }
 
     /// What each atom costs where these are the values.
-    pub fn costs(&self, atoms: &[Atom], values: &[Option<i64>]) -> Vec<u32> {
+    fn costs(&self, atoms: &[Atom], values: &[Option<i64>]) -> (Vec<u32>, Vec<Option<(u32, u32)>>) {
         let cost = atoms.iter().enumerate().map(|(number, atom)| match atom.is_true(values) {
             true => 0,
             // Nobody looked at what leads to the last ones.
@@ -130,7 +131,8 @@ impl Relaxed {
             false => FAR,
         });
         let (cost, taken) = (cost.collect(), vec![FAR; self.actions.len()]);
-        let mut spread = Spread { atoms, values, cost, taken, changed: VecDeque::new() };
+        let by = vec![None; atoms.len()];
+        let mut spread = Spread { atoms, values, cost, by, taken, changed: VecDeque::new() };
         for (number, action) in self.actions.iter().enumerate() {
             spread.take(number, action);
         }
@@ -139,7 +141,35 @@ impl Relaxed {
                 spread.take(number as usize, &self.actions[number as usize]);
             }
         }
-        spread.cost
+        (spread.cost, spread.by)
+    }
+
+    /// What is missing for the nearest of some goals: the steps of a plan that takes every command once, though several need it
+    /// (Hoffmann and Nebel 2001).
+    pub fn missing(&self, goals: &[Term], atoms: &[Atom], values: &[Option<i64>]) -> u32 {
+        let (cost, by) = self.costs(atoms, values);
+        let Some(goal) = goals.iter().min_by_key(|goal| goal.sum(&cost)) else { return 0 };
+        if goal.sum(&cost) >= FAR {
+            return FAR;
+        }
+        let (mut seen, mut taken) = (vec![false; atoms.len()], vec![false; self.actions.len()]);
+        let (mut waiting, mut steps) = (Vec::new(), 0u32);
+        goal.chosen(&cost, &mut |atom| waiting.push(atom));
+        while let Some(atom) = waiting.pop() {
+            if cost[atom] == 0 || std::mem::replace(&mut seen[atom], true) {
+                continue;
+            }
+            let Some((action, more)) = by[atom] else {
+                steps = steps.saturating_add(cost[atom]);
+                continue;
+            };
+            steps = steps.saturating_add(more);
+            if !std::mem::replace(&mut taken[action as usize], true) {
+                steps += 1;
+                self.actions[action as usize].need.chosen(&cost, &mut |atom| waiting.push(atom));
+            }
+        }
+        steps.min(FAR)
     }
 }
 
@@ -148,6 +178,8 @@ struct Spread<'a> {
     atoms: &'a [Atom],
     values: &'a [Option<i64>],
     cost: Vec<u32>,
+    /// By atom, the action that it costs least with, and what that costs beside being taken once.
+    by: Vec<Option<(u32, u32)>>,
     /// What each action needed when it was looked at last.
     taken: Vec<u32>,
     changed: VecDeque<usize>,
@@ -168,6 +200,7 @@ impl Spread<'_> {
             let cost = (need + 1).saturating_add(more);
             if cost < self.cost[atom] {
                 self.cost[atom] = cost;
+                self.by[atom] = Some((number as u32, more));
                 self.changed.push_back(atom);
             }
         }

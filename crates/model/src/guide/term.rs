@@ -61,6 +61,24 @@ impl Term {
         }
     }
 
+    /// The atoms that the sum is of.
+    pub fn chosen(&self, cost: &[u32], visit: &mut dyn FnMut(usize)) {
+        match self {
+            Term::Atom(atom) => visit(*atom),
+            Term::All(terms) => terms.iter().for_each(|term| term.chosen(cost, visit)),
+            Term::Any(terms) => {
+                if let Some(term) = terms.iter().min_by_key(|term| term.sum(cost)) {
+                    term.chosen(cost, visit);
+                }
+            }
+            Term::Some { count, of } => {
+                let mut nearest: Vec<&Term> = of.iter().collect();
+                nearest.sort_by_key(|term| term.sum(cost));
+                nearest.into_iter().take(*count).for_each(|term| term.chosen(cost, visit));
+            }
+        }
+    }
+
     /// The same, but of what must be only the largest counts.
     pub fn largest(&self, cost: &[u32]) -> u32 {
         match self {

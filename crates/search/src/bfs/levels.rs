@@ -42,8 +42,14 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         write(&search.tiers).make_way(entries, outlook).map_err(|Full| Why::Memory)
     }
 
+    /// An error if the search must end now, with whatever it has.
+    pub(super) fn end_if_due(&self, look: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&self.search.tiers));
+        ends.filter(|why| !self.goes_on_after(why)).map_or(Ok(()), Err)
+    }
+
     /// Can the search go on all the same? A store that forgets too much may go on with a filter.
-    pub(super) fn goes_on_after(&self, why: &Why) -> bool {
+    fn goes_on_after(&self, why: &Why) -> bool {
         *why == Why::Redundancy && write(&self.search.tiers).go_on_with_filter(self.outlook) == Ok(true)
     }
 
