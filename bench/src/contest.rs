@@ -8,6 +8,10 @@ use plimsoll::reference::peers::{Besides, Found, Given, OURS, Tool, fill, read_o
 
 /// What the report calls our checker with one worker.
 const ALONE: &str = "plimsoll, one worker";
+/// The same with a store that is as small as it can be.
+const COMPACT: &str = "plimsoll, one worker, compact";
+/// Our entries in a contest.
+pub const OUR_ENTRIES: usize = 3;
 
 /// A checker that is ready to run one model.
 pub struct Contestant {
@@ -34,7 +38,8 @@ pub struct Entry {
     pub problem: Option<String>,
 }
 
-/// All runs on one model; the first two entries are ours, with one worker and with as many as there are by default.
+/// All runs on one model; the first three entries are ours: with one worker, with as many as there are by default, and with one and
+/// `--store compact`.
 pub struct Contest {
     pub model: String,
     pub states: u64,
@@ -43,14 +48,15 @@ pub struct Contest {
 }
 
 impl Contestant {
-    /// Our checker, once with one worker and once as it is.
-    pub fn ours(binary: &Path, options: &str, model: &Model) -> [Contestant; 2] {
+    /// Our checker, once with one worker, once as it is, and once with one worker and few bytes.
+    pub fn ours(binary: &Path, options: &str, model: &Model) -> [Contestant; OUR_ENTRIES] {
         let mut search = vec![binary.to_string_lossy().into_owned(), "check".into(), "--json".into()];
         search.extend(options.split_whitespace().map(String::from));
         search.extend(model.options.iter().cloned());
         search.push(model.path.to_string_lossy().into_owned());
-        let alone = search.iter().cloned().chain(["--workers".into(), "1".into()]).collect();
-        [(ALONE, alone), (OURS, search)].map(|(name, search)| Contestant {
+        let with = |more: &[&str]| search.iter().cloned().chain(more.iter().map(ToString::to_string)).collect();
+        let (alone, compact) = (with(&["--workers", "1"]), with(&["--workers", "1", "--store", "compact"]));
+        [(ALONE, alone), (OURS, search), (COMPACT, compact)].map(|(name, search)| Contestant {
             name: name.into(),
             prepare: Vec::new(),
             search,
@@ -98,7 +104,7 @@ impl Contestant {
         };
         let ended = run(&program, &command[1..], folder).map_err(|error| format!("{}: {error}", command[0]))?;
         // Our own exit code tells the verdict; that all states were visited shows in the counts.
-        let verdict = |code| [ALONE, OURS].contains(&self.name.as_str()) && [0, 10, 11, 12].contains(&code);
+        let verdict = |code| [ALONE, OURS, COMPACT].contains(&self.name.as_str()) && [0, 10, 11, 12].contains(&code);
         if ended.code.is_some_and(|code| code == 0 || verdict(code)) {
             return Ok((ended.cost, ended.stdout));
         }
@@ -147,8 +153,8 @@ impl Contest {
     }
 
     /// Our own entries.
-    pub fn ours(&self) -> [&Entry; 2] {
-        [&self.entries[0], &self.entries[1]]
+    pub fn ours(&self) -> [&Entry; OUR_ENTRIES] {
+        [&self.entries[0], &self.entries[1], &self.entries[2]]
     }
 
     /// Did everybody finish, with the counts that the model expects?

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::contest::{Contest, Entry, Run, median};
+use crate::contest::{Contest, Entry, OUR_ENTRIES, Run, median};
 use crate::machine::Machine;
 use crate::measure::Cost;
 use plimsoll::reference::peers::Found;
 
 const HEAD: &str = "\
-| model | states | checker | states/s | steps/s | whole s | peak MiB | peak B/state | B/state | faster | whole faster | with one worker | smaller | store smaller |
-|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
+| model | states | checker | states/s | steps/s | whole s | peak MiB | peak B/state | B/state | faster | whole faster | with one worker | smaller | store smaller | compact: faster | store smaller |
+|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 ";
 
 /// How many times better than a peer we are; above one is in our favour.
@@ -28,6 +28,18 @@ struct Ratios {
     memory: f64,
     /// What each says it used for stored states; peak memory of a checker that does not say.
     store: f64,
+    /// Processor time and stored states again, ours with one worker and `--store compact`.
+    compact_search: f64,
+    compact_store: f64,
+}
+
+impl Ratios {
+    /// Those with one digit behind the point, and two that may be below one.
+    fn cells(&self) -> [String; 7] {
+        let many = [self.search, self.whole, self.whole_alone, self.memory, self.store, self.compact_search];
+        let [a, b, c, d, e, f] = many.map(|ratio| format!("{ratio:.1}"));
+        [a, b, c, d, e, f, format!("{:.2}", self.compact_store)]
+    }
 }
 
 pub fn markdown(machine: &Machine, contests: &[Contest]) -> String {
@@ -65,10 +77,9 @@ fn line(contest: &Contest, entry: &Entry) -> String {
     let is_ours = contest.ours().iter().any(|ours| ours.name == entry.name);
     match ratios(contest.ours(), entry) {
         Some(r) if !is_ours => {
-            let cells = [r.search, r.whole, r.whole_alone, r.memory, r.store].map(|ratio| format!(" {ratio:.1} |"));
-            text.push_str(&cells.concat());
+            text.push_str(&r.cells().map(|cell| format!(" {cell} |")).concat());
         }
-        _ => text.push_str(" | | | | |"),
+        _ => text.push_str(" | | | | | | |"),
     }
     if !contest.counts_match(entry) {
         text.push_str(" **counts differ**");
@@ -85,7 +96,7 @@ fn summary(contests: &[Contest]) -> String {
         }
     }
     let mut text = String::from(
-        "\n| against | models | faster: median (least) | whole faster | with one worker | smaller | store smaller |\n|---|---:|---:|---:|---:|---:|---:|\n",
+        "\n| against | models | faster: median (least) | whole faster | with one worker | smaller | store smaller | compact: faster | store smaller |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for name in names {
         let of_peer = |contest: &Contest| {
@@ -95,16 +106,17 @@ fn summary(contests: &[Contest]) -> String {
         let all: Vec<Ratios> = contests.iter().filter_map(of_peer).collect();
         let cell = |value: fn(&Ratios) -> f64| {
             let least = all.iter().map(value).fold(f64::INFINITY, f64::min);
-            median(all.iter().map(value)).map_or("–".into(), |middle| format!("{middle:.1} ({least:.1})"))
+            median(all.iter().map(value)).map_or("–".into(), |middle| format!("{middle:.1} ({least:.2})"))
         };
         let whole = [cell(|r| r.whole), cell(|r| r.whole_alone)];
         let cells = [&[cell(|r| r.search)][..], &whole, &[cell(|r| r.memory), cell(|r| r.store)]].concat();
+        let cells = [&cells[..], &[cell(|r| r.compact_search), cell(|r| r.compact_store)]].concat();
         let _ = writeln!(text, "| {name} | {} | {} |", all.len(), cells.join(" | "));
     }
     text
 }
 
-fn ratios([alone, ours]: [&Entry; 2], peer: &Entry) -> Option<Ratios> {
+fn ratios([alone, ours, compact]: [&Entry; OUR_ENTRIES], peer: &Entry) -> Option<Ratios> {
     let to = |ours: &Entry, value: fn(&Run) -> f64| Some(peer.median(value)? / ours.median(value)?);
     Some(Ratios {
         search: to(alone, |run| run.search.cpu_s)?,
@@ -112,6 +124,8 @@ fn ratios([alone, ours]: [&Entry; 2], peer: &Entry) -> Option<Ratios> {
         whole_alone: to(alone, whole_wall)?,
         memory: to(alone, |run| run.search.peak_bytes as f64)?,
         store: stored(peer)? / stored(alone)?,
+        compact_search: to(compact, |run| run.search.cpu_s)?,
+        compact_store: stored(peer)? / stored(compact)?,
     })
 }
 
@@ -190,7 +204,10 @@ mod tests {
     }
 
     fn contest() -> Contest {
-        let entries = vec![entry("alone", 1.0, 1 << 20), entry("ours", 0.5, 2 << 20), entry("peer", 5.0, 4 << 20)];
+        let mut compact = entry("compact", 2.0, 1 << 20);
+        compact.runs[0].found.store_bytes = Some(5000);
+        let ours = [entry("alone", 1.0, 1 << 20), entry("ours", 0.5, 2 << 20), compact];
+        let entries = ours.into_iter().chain([entry("peer", 5.0, 4 << 20)]).collect();
         Contest { model: "m".into(), states: 1000, transitions: 3000, entries }
     }
 
@@ -202,18 +219,24 @@ mod tests {
     #[test]
     fn ratios_stand_beside_the_peer() {
         let text = markdown(&machine(), &[contest()]);
-        assert!(text.contains("| m | 1000 | alone | 1000 | 3000 | 2.00 | 1 | 1048.6 | 8.0 | | | | | |\n"), "{text}");
         assert!(
-            text.contains("| m | 1000 | peer | 200 | 600 | 6.00 | 4 | 4194.3 | 8.0 | 5.0 | 4.0 | 3.0 | 4.0 | 1.0 |\n"),
+            text.contains("| m | 1000 | alone | 1000 | 3000 | 2.00 | 1 | 1048.6 | 8.0 | | | | | | | |\n"),
             "{text}"
         );
-        assert!(text.contains("| peer | 1 | 5.0 (5.0) | 4.0 (4.0) | 3.0 (3.0) | 4.0 (4.0) | 1.0 (1.0) |\n"), "{text}");
+        assert!(
+            text.contains(
+                "| m | 1000 | peer | 200 | 600 | 6.00 | 4 | 4194.3 | 8.0 | 5.0 | 4.0 | 3.0 | 4.0 | 1.0 | 2.5 | 1.60 |\n"
+            ),
+            "{text}"
+        );
+        let ratios = "5.0 (5.00) | 4.0 (4.00) | 3.0 (3.00) | 4.0 (4.00) | 1.0 (1.00) | 2.5 (2.50) | 1.6 (1.60)";
+        assert!(text.contains(&format!("| peer | 1 | {ratios} |\n")), "{text}");
     }
 
     #[test]
     fn disagreement_is_marked() {
         let mut contest = contest();
-        contest.entries[2].runs[0].found.states += 1;
+        contest.entries[OUR_ENTRIES].runs[0].found.states += 1;
         assert!(markdown(&machine(), &[contest]).contains("counts differ"));
     }
 
@@ -224,7 +247,7 @@ mod tests {
         let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(path.file_name().unwrap(), "2025-01-02T030405-abc.json");
-        assert_eq!(document["contests"][0]["entries"][2]["runs"][0]["search"]["cpu_s"], 5.0);
+        assert_eq!(document["contests"][0]["entries"][3]["runs"][0]["search"]["cpu_s"], 5.0);
         assert_eq!((document["repeats"].as_u64(), document["options"].as_str()), (Some(3), Some("--x")));
     }
 }

@@ -12,7 +12,7 @@ use plimsoll_search::{
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
-use plimsoll_store::{Budget, Chain, Climb, Codec, Density, Full, Grant, Queue, Spill, Stack, StepLog};
+use plimsoll_store::{Budget, Chain, Choice, Climb, Codec, Density, Full, Grant, Queue, Spill, Stack, StepLog};
 use std::io;
 
 /// What a search leaves behind.
@@ -23,6 +23,8 @@ pub struct Searched {
     pub layers: Option<LayersReport>,
     /// How it went on when memory was full.
     pub climbs: Vec<Climb>,
+    /// How states were held, where the first of them decided that.
+    pub choice: Option<Choice>,
     /// Memory by structure, as it was when the search ended.
     pub ledger: Vec<Entry>,
     /// Disk by structure.
@@ -61,6 +63,7 @@ pub fn search<M: Model + ?Sized>(
             outcome,
             layers: None,
             climbs: Vec::new(),
+            choice: None,
             ledger: budget.ledger(),
             disk_ledger: disk.ledger(),
         };
@@ -86,7 +89,14 @@ pub fn observed<M: Model + ?Sized>(
 
 fn unsearched(why: Why, budget: &Budget, disk: &Budget) -> Searched {
     let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
-    Searched { outcome, layers: None, climbs: Vec::new(), ledger: budget.ledger(), disk_ledger: disk.ledger() }
+    Searched {
+        outcome,
+        layers: None,
+        climbs: Vec::new(),
+        choice: None,
+        ledger: budget.ledger(),
+        disk_ledger: disk.ledger(),
+    }
 }
 
 fn breadth_first<M: Model + ?Sized>(
@@ -103,8 +113,10 @@ fn breadth_first<M: Model + ?Sized>(
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
-    queue = if plan.dense { queue.dense() } else { queue };
     let mut log = StepLog::new(log, spill("step log", plan, disk)?);
+    if plan.dense {
+        (queue, log) = (queue.dense(), log.dense());
+    }
     if let Some(layers) = layers(model, plan, budget, disk, &grant)? {
         store = store.above(layers);
     }
@@ -119,8 +131,8 @@ fn breadth_first<M: Model + ?Sized>(
     }
     let outcome = bfs_with(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
-    let climbs = store.tiers.climbs().to_vec();
-    Ok(Searched { outcome, layers, climbs, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    let (climbs, choice) = (store.tiers.climbs().to_vec(), store.tiers.choice());
+    Ok(Searched { outcome, layers, climbs, choice, ledger: budget.ledger(), disk_ledger: disk.ledger() })
 }
 
 fn depth_first<M: Model + ?Sized>(
@@ -147,7 +159,14 @@ fn depth_first<M: Model + ?Sized>(
         }
         None => dfs(model, &mut store, &mut stack, control),
     };
-    Ok(Searched { outcome, layers: None, climbs: Vec::new(), ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    Ok(Searched {
+        outcome,
+        layers: None,
+        climbs: Vec::new(),
+        choice: None,
+        ledger: budget.ledger(),
+        disk_ledger: disk.ledger(),
+    })
 }
 
 /// Room on disk for a structure, if any is allowed.
@@ -185,8 +204,9 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
     let coder = coder(plan.codec, plan.code.as_ref(), &model.used_bits(), grant);
     let store = coder.and_then(|coder| {
         if !row.is_cache() {
-            let store = Chain::of(coder, 0, grant);
-            return if plan.climbs { store.map(|store| store.climbing(row)) } else { store };
+            let mut store = Chain::of(coder, 0, grant)?;
+            store = if plan.climbs { store.climbing(row, plan.may_miss) } else { store };
+            return Ok(if plan.chooses { store.choosing() } else { store });
         }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)

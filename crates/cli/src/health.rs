@@ -4,6 +4,7 @@
 //! Visits are compared with the estimate of different states, over the whole search and over stretches as long
 //! as the cache is large. A stretch that brings hardly anything new is the earliest sign there is.
 
+use crate::estimate::{self, Estimate};
 use crate::presets::Strategy;
 use crate::size::{show_bytes, show_count};
 use plimsoll_search::Stats;
@@ -50,15 +51,27 @@ pub struct Health {
     last: (u64, u64, u32),
     worst: Option<Stretch>,
     warned: bool,
+    /// How many states there are, as it looked on this level, before any was forgotten.
+    expected: Option<Estimate>,
+    looked_on: u32,
 }
 
 impl Health {
     pub fn new(strategy: &Strategy) -> Health {
-        Health { strategy: strategy.clone(), last: (0, 0, 0), worst: None, warned: false }
+        Health { strategy: strategy.clone(), last: (0, 0, 0), worst: None, warned: false, expected: None, looked_on: 0 }
+    }
+
+    /// How many states there are, as it looked before any was forgotten.
+    pub fn expected(&self) -> Option<Estimate> {
+        self.expected
     }
 
     /// Looks at the counts so far; the first time that the search seems to blow up, says so.
     pub fn watch(&mut self, stats: &Stats) -> Option<String> {
+        if stats.levels != self.looked_on && stats.forgotten == 0 {
+            self.looked_on = stats.levels;
+            self.expected = estimate::states(stats).or(self.expected);
+        }
         let (states, distinct, level) = self.last;
         let levels = self.strategy.row.kept_levels();
         if stats.forgotten == 0 || self.strategy.hunt.is_some() || levels.is_some() {

@@ -16,7 +16,7 @@ use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
 use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
-use plimsoll_store::runs::{Keep, ORIGIN_WORDS};
+use plimsoll_store::runs::{Keep, MOST_WORDS, ORIGIN_WORDS};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
@@ -89,6 +89,8 @@ pub struct Wishes {
     pub checkpoint: bool,
     /// Are states to have numbers that can be asked for?
     pub numbers: bool,
+    /// May states be missed when nothing else is left?
+    pub lossy: bool,
 }
 
 /// What is known about the model and the process when bytes are divided.
@@ -156,6 +158,9 @@ pub struct Plan {
     /// As few bytes as possible, whatever time that takes.
     #[serde(skip)]
     pub dense: bool,
+    /// May packed states have a tree instead, if the first of them say so?
+    #[serde(skip)]
+    pub chooses: bool,
     #[serde(skip)]
     pub search: Order,
     /// Where the search may go on on disk: how long levels stay there.
@@ -164,6 +169,9 @@ pub struct Plan {
     /// May the store go on with less when memory is almost full?
     #[serde(skip)]
     pub climbs: bool,
+    /// And may it miss states in the end?
+    #[serde(skip)]
+    pub may_miss: bool,
 }
 
 /// Why there is no plan.
@@ -286,10 +294,13 @@ impl Plan {
         // A search that may go on another day may do so on disk: keys must be the same then.
         let may_leave = wishes.disk_bytes > 0 || wishes.checkpoint;
         let codec = choose_codec(wishes.store, &strategy.row, may_leave, facts)?;
-        let keep = keep_of(&strategy, codec, wishes.disk_bytes)?;
+        let keep = keep_of(&strategy, codec, facts.width(), wishes.disk_bytes)?;
         // What was forgotten cannot be kept for another day.
         let climbs = strategy.row.climbs() && wishes.disk_bytes == 0 && !wishes.numbers && !wishes.checkpoint;
         let climbs = climbs && matches!(codec, Codec::Packed | Codec::Tree);
+        if wishes.lossy && !climbs {
+            return Err(PlanError::Strategy(not_lossy(wishes, &strategy)));
+        }
         let order = strategy.order;
         if strategy.hunt.is_some() && !codec.is_injective() {
             let (name, store) = (strategy.name(), wishes.store);
@@ -330,6 +341,7 @@ impl Plan {
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
             store: store_name(codec, wishes.store),
             dense: wishes.store == StoreName::Compact,
+            chooses: chooses(codec, wishes, &strategy, facts),
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -344,6 +356,7 @@ impl Plan {
             search: order,
             keep,
             climbs,
+            may_miss: wishes.lossy,
             strategy_parts: strategy,
         };
         plan.divide(wishes, facts);
@@ -469,13 +482,25 @@ impl Wishes {
     }
 }
 
+/// Why nothing can be missed in the end where somebody allows it.
+fn not_lossy(wishes: &Wishes, strategy: &Strategy) -> String {
+    let name = strategy.name();
+    match wishes {
+        _ if !strategy.row.climbs() => format!("--lossy is for --strategy auto, and this is {name}"),
+        _ if wishes.disk_bytes > 0 => "--lossy is for searches in memory: with --disk they stay exact".into(),
+        _ if wishes.checkpoint => "--lossy does not go with --checkpoint: what was lost cannot be kept".into(),
+        _ => format!("--lossy is for exact stores of keys: leave out --store {}", wishes.store),
+    }
+}
+
 /// How long levels stay on disk, if they go there. Only exact keys can.
-fn keep_of(strategy: &Strategy, codec: Codec, disk_bytes: u64) -> Result<Option<Keep>, PlanError> {
+fn keep_of(strategy: &Strategy, codec: Codec, width: u64, disk_bytes: u64) -> Result<Option<Keep>, PlanError> {
     let refused = |reason: &str| Err(PlanError::Strategy(format!("--strategy {} {reason}", strategy.name())));
-    let has_keys = matches!(codec, Codec::Packed | Codec::Tree);
+    let has_keys =
+        matches!(codec, Codec::Packed | Codec::Tree) || (codec == Codec::Plain && width <= MOST_WORDS as u64);
     match strategy.row.kept_levels() {
         Some(_) if disk_bytes == 0 => refused("keeps levels on disk, so it needs --disk, for example --disk 20G"),
-        Some(_) if !has_keys => refused("writes keys to disk, so it needs --store packed, tree or auto"),
+        Some(_) if !has_keys => refused("writes states to disk, so it needs --store packed, tree, plain or auto"),
         Some(keep) => Ok(Some(keep)),
         None if disk_bytes == 0 || !has_keys || strategy.order != Order::Bfs => Ok(None),
         None => Ok(Some(Keep::All).filter(|_| strategy.row.holds_all())),
@@ -504,9 +529,16 @@ fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Re
         None if cached => Ok(Codec::Packed),
         // And so would those of all states when the others leave memory for the disk.
         None if has_disk && used_bits <= MOST_BITS => Ok(Codec::Packed),
-        None if used_bits > if wish == StoreName::Compact { FEWEST_BITS } else { FEW_BITS } => Ok(Codec::Tree),
+        None if used_bits > FEW_BITS => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
+}
+
+/// Is it left to the first states whether they stay packed? Observers know states by their keys, and keys that go to disk depend on nothing.
+fn chooses(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) -> bool {
+    let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
+    let is_open = codec == Codec::Packed && wishes.store.codec().is_none() && used_bits > FEWEST_BITS;
+    is_open && strategy.order == Order::Bfs && !strategy.row.is_cache() && wishes.disk_bytes == 0 && !wishes.numbers
 }
 
 /// What the report says about how states are held.

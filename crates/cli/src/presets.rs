@@ -259,7 +259,7 @@ impl Preset {
 }
 
 /// How rows begin, of which [`Row`] knows best what is wrong with them.
-const ROWS: [&str; 6] = ["cache:", "cover:", "layers", "snapshots", "frontier", "pebble"];
+const ROWS: [&str; 7] = ["cache:", "cover:", "layers", "snapshots", "frontier", "pebble", "("];
 
 fn parse_row(text: &str, name: &str, sleep: Option<sleep::Rule>) -> Result<Row, String> {
     let row = text.parse::<Row>();

@@ -8,7 +8,7 @@
 mod corpus;
 
 use plimsoll_model::{Jit, Model};
-use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_with};
+use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, bfs_with};
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
@@ -141,6 +141,9 @@ fn compare(what: &str, truth: &Seen, seen: &Seen) {
 struct Tried {
     searches: u32,
     on_disk: u32,
+    /// Those that gave up a tree.
+    whole: u32,
+    out_of_memory: u32,
     cut: u32,
 }
 
@@ -154,26 +157,33 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
     let all = WORKERS.iter().flat_map(|&workers| PERCENTS.map(|percent| (workers, percent)));
     let all: Vec<(usize, u64)> = all.collect();
     let mut tried = Tried::default();
+    // What must stay in memory of states on disk, and a little more.
+    let width = if truth.coder_bytes > 0 { model.width() as u64 } else { 4 };
+    let index_bytes = states * width / 32;
     for (turn, keep) in KEEPS.into_iter().enumerate() {
         let some = if states < FEW_STATES { &all[..] } else { &all[(number + turn * 4) % all.len()..][..1] };
         for (round, &(workers, percent)) in some.iter().enumerate() {
-            let least = LEAST_BYTES << crew(workers).shard_bits;
-            let bytes = (truth.store_bytes * percent / 100).max(least) + truth.coder_bytes * 3;
+            let least = (LEAST_BYTES << crew(workers).shard_bits) + index_bytes;
+            // A tree that has no more than it needs takes too much, and is given up.
+            let beside = truth.coder_bytes * if (number + turn + round) % 2 == 0 { 3 } else { 1 };
+            let bytes = (truth.store_bytes * percent / 100).max(least) + beside;
             let setup = Setup { layers: Some((keep, bytes)), workers, most_states: None, cut_after: usize::MAX };
             let what = format!("{name}, {setup:?}");
             let (seen, _) = search(model, setup, None);
             // A codec whose nodes need more than they had in another order of workers may run out; nothing is wrong then.
-            if matches!(seen.outcome.verdict, Verdict::Unknown(Why::Memory)) && truth.coder_bytes > 0 {
+            if !seen.outcome.complete && truth.coder_bytes > 0 {
+                tried.out_of_memory += 1;
                 continue;
             }
             compare(&what, &truth, &seen);
             tried.searches += 1;
             tried.on_disk += (seen.report.flushes > 0) as u32;
+            tried.whole += seen.report.whole_states as u32;
             if keep != Keep::All {
                 continue;
             }
             // Somewhere, then somewhere else, with other workers, and so many shards.
-            let bytes = bytes.max((LEAST_BYTES << crew(5).shard_bits) + truth.coder_bytes * 3);
+            let bytes = bytes.max((LEAST_BYTES << crew(5).shard_bits) + index_bytes + truth.coder_bytes * 3);
             let setup = Setup { layers: Some((keep, bytes)), ..setup };
             let (mut kept, mut cut_after) = (None, (number + round) * 7 % 23);
             for workers in [workers, WORKERS[(round + 1) % 3]] {
@@ -198,10 +208,13 @@ fn layers_say_what_a_search_in_memory_says() {
             models += 1;
             sum.searches += tried.searches;
             sum.on_disk += tried.on_disk;
+            sum.whole += tried.whole;
+            sum.out_of_memory += tried.out_of_memory;
             sum.cut += tried.cut;
         }
     }
-    let Tried { searches, on_disk, cut } = sum;
-    println!("{models} models, {searches} searches of which {on_disk} went on on disk, {cut} cuts");
+    let Tried { searches, on_disk, whole, out_of_memory, cut } = sum;
+    println!("{models} models, {searches} searches: {on_disk} went on on disk, {whole} gave up a tree; {cut} cuts");
+    println!("{out_of_memory} more with a tree ran out of memory");
     assert!(corpus::is_given() || models > 10 && on_disk > 80 && cut > 50, "{models} {on_disk} {cut}");
 }

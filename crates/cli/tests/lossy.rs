@@ -117,3 +117,29 @@ fn what_makes_no_sense_is_refused_or_noted() {
     let (_, report) = report(&[&path, "--store", "digest:64"]);
     assert!(report["notes"].to_string().contains("--store packed takes no more memory and is exact"), "{report}");
 }
+
+#[test]
+fn the_ladder_ends_with_a_filter_only_where_that_is_allowed() {
+    let path = root().join("models/dve/sliding_window_large.dve").display().to_string();
+    let fixed =
+        [&path, "--no-deadlock", "--memory", "24M", "--workers", "1", "--time", "60s", "--redundancy-limit", "1.05x"];
+    let (code, exact) = report(&fixed);
+    assert!(matches!(code, 0 | 20), "{exact}");
+    let (code, lossy) = report(&[&fixed[..], &["--lossy"]].concat());
+    let climbs: Vec<&Value> = lossy["climbs"].as_array().unwrap().iter().map(|climb| &climb["to"]).collect();
+    assert_eq!(climbs.last(), Some(&&Value::from("a filter that may miss states")), "{lossy}");
+    assert!(matches!(code, 20 | 21) && lossy["complete"] == false, "{}", lossy["verdict"]);
+    assert!(lossy["expected_omissions"].as_f64().is_some() && lossy["peak_rss"].as_u64().unwrap() <= 24 << 20);
+    // What fits stays exact.
+    assert_eq!(check("dve/dekker.dve", &["--lossy"]).1["verdict"], "holds");
+    for (options, message) in [
+        (&["--lossy", "--strategy", "full"][..], "--lossy is for --strategy auto"),
+        (&["--lossy", "--disk", "1G"], "with --disk they stay exact"),
+        (&["--lossy", "--store", "plain"], "leave out --store plain"),
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let output = command.args(["check", &path]).args(options).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(message), "{options:?}: {output:?}");
+    }
+}

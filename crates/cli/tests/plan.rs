@@ -29,9 +29,9 @@ fn a_small_model_is_known_exactly() {
         }
         assert_eq!(found["carried_by"], "memory", "{name}");
         assert_eq!(found["state_bytes"], check["model"]["state_bytes"], "{name}");
-        let stores: Vec<&str> =
-            found["stores"].as_array().unwrap().iter().filter_map(|s| s["store"].as_str()).collect();
-        assert!(["packed", "tree", "digest:64"].iter().all(|store| stores.contains(store)), "{stores:?}");
+        // Of a few thousand states nobody can tell what one takes.
+        let few = check["states"].as_u64().unwrap() < 20_000;
+        assert_eq!(few, found["bytes_per_state"].is_null() && found["states_in_memory"].is_null(), "{name}");
     }
 }
 
@@ -41,6 +41,9 @@ fn levels_that_only_grow_tell_nothing() {
     assert_eq!((&found["exact"], &found["states"]), (&Value::Bool(false), &Value::Null));
     assert_eq!((&found["carried_by"], &found["seconds"]), (&Value::String("unknown".into()), &Value::Null));
     assert!(found["sampled_states"].as_u64().unwrap() >= 20_000);
+    let stores: Vec<&str> = found["stores"].as_array().unwrap().iter().filter_map(|s| s["store"].as_str()).collect();
+    assert!(["tree", "digest:64"].iter().all(|store| stores.contains(store)), "{stores:?}");
+    assert!((1.0..60.0).contains(&found["bytes_per_state"].as_f64().unwrap()), "{found}");
     let output = run(&["plan", &model("dve/sliding_window_large.dve"), "--sample-states", "20000", "--disk", "1G"]);
     let text = String::from_utf8_lossy(&output.stdout);
     for part in ["don't know, at least", "bytes/state", "with disk", "carried by", "advice"] {

@@ -386,3 +386,22 @@ fn a_search_on_disk_goes_on_on_disk_and_in_memory() {
         assert!(whole["peak_rss"].as_u64().unwrap() <= whole["memory_budget"].as_u64().unwrap());
     }
 }
+
+#[test]
+fn folders_for_temporary_files_are_all_remembered_and_all_replaced() {
+    let (folder, place) = place();
+    let folders = ["one", "two", "three"].map(|name| folder.path().join(name).display().to_string());
+    folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    let [one, two, three] = &folders;
+    let name = model("dve/lift.dve");
+    let (spill_two, used) = (format!("--spill-dir={two}"), |report: &Value| report["plan"]["spill_dirs"].clone());
+    let first = ["check", &name, "--checkpoint", &place, "--disk", "1G", "--spill-dir", one, &spill_two];
+    let seen = json(&[&first[..], &["--max-states", "100"]].concat());
+    assert_eq!(used(&seen), serde_json::json!([one, two]));
+    let seen = json(&["resume", &place, "--max-states", "200"]);
+    assert_eq!(used(&seen), serde_json::json!([one, two]));
+    let seen = json(&["resume", &place, "--max-states", "300", "--spill-dir", three, "--spill-dir", one]);
+    assert_eq!(used(&seen), serde_json::json!([three, one]));
+    let seen = json(&["resume", &place, "--max-states", "1000000000"]);
+    assert_eq!((used(&seen), &seen["verdict"]), (serde_json::json!([three, one]), &Value::from("holds")));
+}

@@ -76,6 +76,54 @@ fn small_models_are_visited_completely() {
     assert!(kept > 10, "{kept} runs that keep the first states finished");
 }
 
+/// What the paper on hierarchical caches (Mateescu and Wijs, TACAS 2009) tries, by the names it has there, with what reports call it
+/// and, where the size of a cache counts, a size.
+const OF_THE_PAPER: [(&str, &str, &[&str]); 24] = [
+    // Breadth first with snapshots, with the backtracking set and without.
+    ("(c2,LLNR,5)(2,LFU,10)", "snapshots:(c2,LLNR,5)(2,LFU,10)", &[]),
+    ("(c2,LLNR,5)(2,LFU,10)BT", "snapshots:(c2,LLNR,5)(2,LFU,10)", &[]),
+    ("(c2,LLNR,5)(2,LFU,10)-BT", "snapshots:(c2,LLNR,5)(2,LFU,10)-BT", &[]),
+    ("snapshots:(c1,LLNR,3)(1,LRU,3)", "snapshots:(c1,LLNR,3)(1,LRU,3)", &[]),
+    ("(c2,LRU,2)(c2,MRU,2)(1,MFU,4)", "snapshots:(c2,LRU,2)(c2,MRU,2)(1,MFU,4)", &[]),
+    ("(c3,RND,4)(2,SMALL,3)", "snapshots:(c3,RND,4)(2,SMALL,3)", &[]),
+    ("(3,LARGE,4)", "snapshots:(3,LARGE,4)", &[]),
+    ("frontier-safety-net", "snapshots:(c2,LLNR,5)(2,LFU,10)", &[]),
+    ("frontier-safety-net-BT", "snapshots:(c2,LLNR,5)(2,LFU,10)-BT", &[]),
+    ("frontier-safety-net:(c1,LLNR,3)(5,LFU,4)", "snapshots:(c1,LLNR,3)(5,LFU,4)", &[]),
+    ("frontier", "frontier:5", &["--redundancy-limit", "100x"]),
+    ("frontier:20-BT", "frontier:20-BT", &["--redundancy-limit", "100x"]),
+    ("pebble", "pebble:(c2,LLNR,5)", &[]),
+    ("pebble-BT", "pebble:(c2,LLNR,5)-BT", &[]),
+    ("pebble:(c3,LFU,2)", "pebble:(c3,LFU,2)", &[]),
+    // Depth first with caches, one or a cascade.
+    ("cache:LRU", "cache:LRU", &["--order", "dfs", "--cache-size", "90%"]),
+    ("cache:MRU", "cache:MRU", &["--order", "dfs", "--cache-size", "90%"]),
+    ("cache:LFU", "cache:LFU", &["--order", "dfs", "--cache-size", "90%"]),
+    ("cache:MFU", "cache:MFU", &["--order", "dfs", "--cache-size", "90%"]),
+    ("cache:RND", "cache:RND", &["--order", "dfs", "--cache-size", "90%"]),
+    ("cache:<MFU,LRU>", "cache:MFU:250,LRU:250", &["--order", "dfs", "--cache-size", "500"]),
+    ("cache:⟨RND:75%,LRU:25%⟩", "cache:RND:375,LRU:125", &["--order", "dfs", "--cache-size", "500"]),
+    ("cache:MFU:25%,LRU:75%", "cache:MFU:125,LRU:375", &["--order", "dfs", "--cache-size", "500"]),
+    ("cache:<MFU:20%,RND:30%,LRU:50%>", "cache:MFU:100,RND:150,LRU:250", &["--order", "dfs", "--cache-size", "500"]),
+];
+
+#[test]
+fn whatever_the_paper_tries_runs_by_its_name_and_ends() {
+    let mut forgetful = 0;
+    for model in ["dve/bakery_2.dve", "promela/workers.pml", "promela/bounded_retransmission.pml", "murphi/dash.m"] {
+        let model = root().join("models").join(model).display().to_string();
+        let (_, truth) = report(&[&model, "--keep-going"]);
+        for (name, printed, options) in OF_THE_PAPER {
+            let options = [&["--strategy", name], options].concat();
+            assert!(compare(&model, &truth, &options), "{model} {name}: it does not end");
+            let (_, found) = report(&[&[&model, "--keep-going"], &options[..]].concat());
+            assert!(found["plan"]["strategy"].as_str().unwrap().starts_with(printed), "{name}: {}", found["plan"]);
+            forgetful += (number(&found, "forgotten") > 0) as u32;
+        }
+    }
+    assert!(forgetful > 30, "too much room: only {forgetful} runs forgot anything");
+}
+
 #[test]
 fn strategies_that_cannot_be_are_refused_with_what_can() {
     let model = root().join("models/dve/dekker.dve").display().to_string();

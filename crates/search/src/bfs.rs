@@ -78,7 +78,8 @@ pub fn bfs_with<M: Model + ?Sized>(
 ) -> Outcome {
     let Chain { coder, tiers } = store;
     // Who looks on puts aside the keys of states that are forgotten, so those must stay as they are.
-    if keeping.observer.is_some() && tiers.forgets() {
+    let forgets = tiers.forgets() || tiers.layers().is_some_and(|layers| !layers.keeps_all());
+    if keeping.observer.is_some() && forgets {
         tiers.forget_sample();
     }
     let search = Search {
@@ -208,7 +209,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             if place.level_left == 0 {
                 return End::Done;
             }
-            leader.outlook.widths = [leader.outlook.widths[1], place.level_left as u64];
+            leader.begin_level(place.level_left);
             leader.mark(place, ledger);
             if let Err(end) = ledger.begin(level) {
                 leader.keep(0, ledger);
@@ -393,7 +394,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
-        self.keep_if_due(ledger);
+        self.keep_if_due(place, ledger)?;
         let next = self.next_wave(place, ledger);
         if next.is_err() {
             self.keep(0, ledger);
@@ -417,7 +418,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let look = self.unseen >= STATES_PER_LOOK;
         self.unseen = if look { 0 } else { self.unseen };
-        if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
+        let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers));
+        if let Some(why) = ends.filter(|why| !self.goes_on_after(why)) {
             return Err(why);
         }
         self.learn(ledger);
@@ -435,6 +437,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
+            self.give_up_tree(place.level + 1, ledger)?;
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });

@@ -186,7 +186,9 @@ impl Control<'_> {
         }
         if let Some(percent) = self.limits.redundancy_percent {
             stats.look_at(store);
-            if stats.forgotten > 0 && stats.states.saturating_mul(100) > percent.saturating_mul(stats.distinct) {
+            // What may be missed is not visited for ever.
+            let counts = stats.forgotten > 0 && stats.odds.is_none();
+            if counts && stats.states.saturating_mul(100) > percent.saturating_mul(stats.distinct) {
                 return Some(Why::Redundancy);
             }
         }

@@ -1,8 +1,9 @@
 //! Guided search: states wait with a cost, and the cheapest is taken first. One loop for three orderings.
 //!
 //! - **Best first**: the cost is a guess of how far what is looked for is away. A state is entered into the store, and checked, when it is
-//!   found. Only the nearest successors of a state are taken up; the state itself waits for its turn as if it were the next nearest (partial
-//!   expansion, Yoshizumi, Miura and Ishida 2000), so that on a good way only the way is held. Complete when nothing waits any more.
+//!   found. Only the nearest successor of a state is taken up; the state itself waits for its turn as if it were the next nearest (partial
+//!   expansion, Yoshizumi, Miura and Ishida 2000), so that on a good way only the way is held. A state is expanded once more for each successor that is
+//!   new, so there are at most two expansions for each state. Complete when nothing waits any more.
 //! - **A\*** (Hart, Nilsson and Raphael 1968): the cost is the guess and the steps taken so far. A state is entered when it is taken, so it
 //!   may wait several times, and the first time that it is taken it was reached by a shortest way, **provided that the guess is consistent**:
 //!   it falls by at most one with each step. Then traces are shortest.
@@ -20,9 +21,9 @@ use plimsoll_store::{Answer, Buffers, Chain, Full, Grant, Note};
 
 /// States taken between two looks at the clock.
 const STATES_PER_LOOK: u64 = 1024;
-/// Words of an item before its state. Best first and in a beam it has been entered: its number, the guess from which on its successors are still to be
-/// taken up, its depth. Else the number of its parent, its position among the successors, its depth.
-const HEAD: usize = 3;
+/// Words of an item before its state. Best first and in a beam it has been entered: its number, the guess of the next successor that is to be
+/// taken up, its depth, the place of that successor. Else the number of its parent, its position among the successors, its depth.
+const HEAD: usize = 4;
 /// The parent of an initial state.
 const NOBODY: u32 = u32::MAX;
 
@@ -180,14 +181,14 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
 
     /// Expands the state at hand.
     fn take(&mut self) -> Result<(), Why> {
-        let (parent, position, depth) = (self.item[0], self.item[1], self.item[2]);
+        let [parent, position, depth, next] = [0, 1, 2, 3].map(|word| self.item[word]);
         let state = std::mem::take(&mut self.item);
-        let expanded = self.expand(&state[HEAD..], parent, position, depth);
+        let expanded = self.expand(&state[HEAD..], parent, position, depth, next);
         self.item = state;
         expanded
     }
 
-    fn expand(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<(), Why> {
+    fn expand(&mut self, state: &[u32], parent: u32, position: u32, depth: u32, next: u32) -> Result<(), Why> {
         let (number, since) = match self.enters_late() {
             false => (parent, position),
             true => match self.enter(state, parent, position, depth)? {
@@ -213,14 +214,14 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             }
         }
         match self.ordering {
-            Ordering::Best => self.offer_nearest(state, number, since, depth),
+            Ordering::Best => self.offer_nearest(state, number, (since, next), depth),
             Ordering::AStar | Ordering::Beam(_) => self.offer_all(number, 0, depth + 1),
         }
     }
 
-    /// Puts aside the nearest successors of a state from a guess on, and the state itself for the others.
-    fn offer_nearest(&mut self, state: &[u32], number: u32, since: u32, depth: u32) -> Result<(), Why> {
-        if since == 0 {
+    /// Puts aside the nearest successor of a state from a guess and a place on that is new, and the state itself for the others.
+    fn offer_nearest(&mut self, state: &[u32], number: u32, since: (u32, u32), depth: u32) -> Result<(), Why> {
+        if since.0 == 0 {
             self.note_wrong(number, 0, depth + 1);
         }
         self.guesses.clear();
@@ -233,20 +234,31 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
             };
             self.guesses.push(guess);
         }
-        let from = |least: u32| move |guess: &u32| *guess >= least && *guess < u32::MAX;
-        let Some(least) = self.guesses.iter().copied().filter(from(since)).min() else { return Ok(()) };
-        for index in 0..self.out.len() {
-            if self.guesses[index] == least && !self.is_over() {
-                let successor = self.out.state(index).to_vec();
-                if let Some(number) = self.enter(&successor, number, index as u32, depth + 1)? {
-                    self.put_aside(least, self.logged, [number, 0, depth + 1], &successor)?;
+        let mut since = since;
+        while let Some((guess, rank)) = self.next_nearest(since) {
+            let index = self.out.len() as u32 - 1 - rank;
+            let successor = self.out.state(index as usize).to_vec();
+            let entered = self.enter(&successor, number, index, depth + 1)?;
+            let after = self.next_nearest((guess, rank + 1));
+            if let Some(entered) = entered {
+                self.put_aside(guess, self.logged, [entered, 0, depth + 1, 0], &successor)?;
+            }
+            match after {
+                // What was known is no reason to wait for what is as near.
+                Some(other) if entered.is_none() && other.0 == guess => since = other,
+                Some((other, rank)) if !self.is_over() => {
+                    return self.put_aside(other, number, [number, other, depth, rank], state);
                 }
+                _ => return Ok(()),
             }
         }
-        match self.guesses.iter().copied().filter(from(least + 1)).min() {
-            Some(next) => self.put_aside(next, number, [number, next, depth], state),
-            None => Ok(()),
-        }
+        Ok(())
+    }
+
+    /// The nearest of the successors at hand from there on, by guess and place; places count from the last one.
+    fn next_nearest(&self, since: (u32, u32)) -> Option<(u32, u32)> {
+        let all = self.guesses.iter().rev().copied().zip(0u32..);
+        all.filter(|&next| next.0 < u32::MAX && next >= since).min()
     }
 
     fn is_over(&self) -> bool {
@@ -282,9 +294,9 @@ impl<M: Model + ?Sized> Guided<'_, '_, M> {
 
     fn offer(&mut self, state: &[u32], parent: u32, position: u32, depth: u32) -> Result<(), Why> {
         let head = match self.enters_late() {
-            true => [parent, position, depth],
+            true => [parent, position, depth, 0],
             false => match self.enter(state, parent, position, depth)? {
-                Some(number) => [number, 0, depth],
+                Some(number) => [number, 0, depth, 0],
                 None => return Ok(()),
             },
         };

@@ -200,4 +200,11 @@ fn what_is_forgotten_and_found_again_can_be_merged() {
         assert!(asked > expected.len() as u64, "{asked} questions");
         assert!(edges(scribe, true) == expected, "{codec:?}");
     }
+    // Levels that leave the disk, too; a tree whose keys are put aside learns nothing that would change them.
+    for (kibibytes, workers) in [(1 << 20, 1), (400, 2)] {
+        let store = on_disk(Codec::Tree, Keep::Last(2), kibibytes);
+        let (scribe, _) = scribed(&ENDING, store, Codec::Tree, 64 << 20, true, workers);
+        assert_eq!(scribe.rekeyed, 0);
+        assert!(edges(scribe, true) == expected, "{kibibytes} KiB");
+    }
 }

@@ -89,14 +89,14 @@ impl Arena {
         Pages { arena: self.clone(), pages: Vec::new() }
     }
 
-    /// Memory for a while, if the grant has room for it. Much goes back to the system.
-    pub fn beside(&self, bytes: usize) -> Option<Beside> {
+    /// Memory for a while, if the grant has room for it; it may grow to `most` bytes. Much goes back to the system.
+    pub fn beside(&self, bytes: usize, most: usize) -> Option<Beside> {
         let (grant, spare) = {
             let mut pool = self.pool();
             (pool.region.grant(), if bytes <= SPARE_BYTES { pool.spare.pop() } else { None })
         };
         let make = |bytes: usize| {
-            let mut region = Region::sized(bytes, grant.clone());
+            let mut region = Region::sized(bytes.max(most), grant.clone());
             region.grow(bytes).then_some(region)
         };
         let few = || if bytes <= SPARE_BYTES && grant.has_plenty(SPARE_BYTES) { make(SPARE_BYTES) } else { None };
@@ -150,8 +150,8 @@ impl Pages {
         self.arena.pool().region.grant()
     }
 
-    /// Adds zero lines until there are at least `lines`, if the grant allows it and has room for `beside` bytes of
-    /// short-lived memory too; else nothing changes.
+    /// Adds zero lines until there are at least `lines`, if the grant allows it; else nothing changes. So many bytes `beside` are
+    /// taken for a while only, and may be some of those that are kept free.
     #[must_use]
     pub fn grow(&mut self, lines: usize, beside: usize) -> bool {
         let before = self.pages.len();
@@ -161,11 +161,11 @@ impl Pages {
             let reused = wanted.min(free.len());
             let end = *begun + wanted - reused;
             let more = (end * PAGE_BYTES).saturating_sub(region.bytes());
-            if more > 0 && region.left_bytes() < more.saturating_add(usize::try_from(*kept_free).unwrap_or(usize::MAX))
-            {
+            let kept_free = usize::try_from(*kept_free).unwrap_or(usize::MAX).saturating_sub(beside);
+            if more > 0 && region.left_bytes() < more.saturating_add(kept_free) {
                 return false;
             }
-            if !region.grow_beside(end * PAGE_BYTES, beside) {
+            if !region.grow(end * PAGE_BYTES) {
                 return false;
             }
             self.pages.extend(free.drain(free.len() - reused..));
@@ -183,9 +183,9 @@ impl Pages {
         true
     }
 
-    /// Takes all that the grant has left, in numbers of pages that can be halved often.
-    pub fn fill(&mut self) {
-        let left = self.arena.left_bytes();
+    /// Takes all that the grant has left, but no more than `most` bytes, in numbers of pages that can be halved often.
+    pub fn fill(&mut self, most: usize) {
+        let left = self.arena.left_bytes().min(most);
         let mut wanted = left / FILL_STEP * FILL_STEP;
         if wanted < FILL_LEAST {
             wanted = PAGE_BYTES << (left / PAGE_BYTES).max(1).ilog2();
@@ -282,13 +282,13 @@ mod tests {
     fn a_little_memory_beside_is_kept_for_the_next() {
         let budget = Budget::new(1 << 20);
         let arena = Arena::new(budget.grant("arena", u64::MAX));
-        let first = arena.beside(100).unwrap();
+        let first = arena.beside(100, 100).unwrap();
         let address = first.base();
         drop(first);
         assert_eq!((budget.used_bytes(), arena.bytes()), (SPARE_BYTES as u64, SPARE_BYTES));
-        let (again, other) = (arena.beside(SPARE_BYTES).unwrap(), arena.beside(1).unwrap());
+        let (again, other) = (arena.beside(SPARE_BYTES, SPARE_BYTES).unwrap(), arena.beside(1, 1).unwrap());
         assert!(again.base() == address && other.base() != address);
-        drop(arena.beside(SPARE_BYTES + 1));
+        drop(arena.beside(SPARE_BYTES + 1, 0));
         assert_eq!(budget.used_bytes(), 2 * SPARE_BYTES as u64, "what is larger goes back");
         drop((again, other, arena));
         assert_eq!(budget.used_bytes(), 0);
@@ -310,9 +310,14 @@ mod tests {
             (0..6 * PAGE_LINES).all(|line| one.line(line)[3] == line as u32 && two.line(line)[3] == !(line as u32))
         );
         assert!(!one.grow(11 * PAGE_LINES, 0) && one.lines() == 6 * PAGE_LINES);
-        assert!(!one.grow(7 * PAGE_LINES, 4 * PAGE_BYTES), "there is no room for what is needed beside it");
-        let beside = arena.beside(4 * PAGE_BYTES);
-        assert!(beside.is_some() && arena.beside(1).is_none());
+        let beside = arena.beside(4 * PAGE_BYTES, 4 * PAGE_BYTES);
+        assert!(beside.is_some() && arena.beside(1, 1).is_none());
+        assert!(!one.grow(7 * PAGE_LINES, 0), "there is no room beside it");
+        arena.keep_free(4 * PAGE_BYTES as u64);
+        drop(beside);
+        let beside = arena.beside(3 * PAGE_BYTES, 3 * PAGE_BYTES);
+        assert!(!one.grow(7 * PAGE_LINES, 0) && one.grow(7 * PAGE_LINES, 3 * PAGE_BYTES));
+        arena.keep_free(0);
         drop((beside, two));
         assert!(one.grow(14 * PAGE_LINES, 0), "pages that came back are used again");
         assert!((6 * PAGE_LINES..14 * PAGE_LINES).all(|line| *one.line(line) == [0; LINE]));

@@ -56,8 +56,16 @@ impl Chain {
     }
 
     /// The same with tables that are as full as they say.
-    pub fn with_density(self, density: Density) -> Chain {
+    pub fn with_density(mut self, density: Density) -> Chain {
+        if let Coder::Tree(tree) = &mut self.coder {
+            tree.set_density(density);
+        }
         Chain { coder: self.coder, tiers: self.tiers.with_density(density) }
+    }
+
+    /// The same for states that are packed, and will have a tree if the first of them say so; see [`Tiers::choosing`].
+    pub fn choosing(self) -> Chain {
+        Chain { tiers: self.tiers.choosing(&self.coder), ..self }
     }
 
     /// The same with room on disk; see [`Tiers::above`].
@@ -66,8 +74,8 @@ impl Chain {
     }
 
     /// The same with a way on when memory is almost full; see [`Tiers::climbing`].
-    pub fn climbing(self, row: &Row) -> Chain {
-        Chain { tiers: self.tiers.climbing(&self.coder, row), ..self }
+    pub fn climbing(self, row: &Row, may_miss: bool) -> Chain {
+        Chain { tiers: self.tiers.climbing(&self.coder, row, may_miss), ..self }
     }
 
     /// The tiers of a row for at most `capacity` states whose words use these bits; it can pin states if `pins`.
@@ -91,7 +99,7 @@ impl Chain {
     /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
     /// shards from then on. Says how many states there are, if that is known.
     pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
-        self.coder.load(from, self.tiers.grant())?;
+        self.coder.load(from, self.tiers.density(), self.tiers.grant())?;
         self.tiers.load(&self.coder, shard_bits, from)
     }
 

@@ -8,10 +8,11 @@ use crate::cache::{Hashed, KeyForm};
 use crate::digest::{self, Digest, Held};
 use crate::hash;
 use crate::huffman::{self, Code};
+use crate::packed::Density;
 use crate::packing::Packing;
 use crate::recent::Recent;
 use crate::stream::{Unloaded, put_number, take_number};
-use crate::tree::{self, Shape, Tree, root};
+use crate::tree::{self, Shape, Tree};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -76,6 +77,10 @@ impl Codec {
     }
 }
 
+/// What is written for a tree.
+const PLAIN: u64 = 0;
+const TREE: u64 = 2;
+
 /// A codec with its tables, for states of one width.
 #[derive(Debug)]
 pub enum Coder {
@@ -127,22 +132,31 @@ impl Coder {
         }
     }
 
-    /// Reads what a coder of the same kind has written; its keys are those of the other from then on.
-    pub fn load(&mut self, from: &mut dyn Read, grant: &Grant) -> Result<(), Unloaded> {
-        if (take_number(from)?, take_number(from)?) != (self.kind(), self.width() as u64) {
+    /// Reads what a coder of the same kind has written; its keys are those of the other from then on. One that packs states may
+    /// become a tree, as the other did, and a tree may be given up.
+    pub fn load(&mut self, from: &mut dyn Read, density: Density, grant: &Grant) -> Result<(), Unloaded> {
+        let (kind, width) = (take_number(from)?, self.width());
+        let holds_keys = matches!(self, Coder::Tree(_) | Coder::Packed(_));
+        if kind == PLAIN && holds_keys {
+            *self = Coder::Plain { width };
+        }
+        let is_tree = kind == TREE && holds_keys;
+        if take_number(from)? != width as u64 || (kind != self.kind() && !is_tree) {
             return Err(Unloaded::damaged("states are of another kind"));
         }
-        if let Coder::Tree(tree) = self {
-            *tree = Tree::load(tree.width(), from, grant)?;
+        if is_tree {
+            let mut tree = Tree::load(width, from, grant)?;
+            tree.set_density(density);
+            *self = Coder::Tree(tree);
         }
         Ok(())
     }
 
     fn kind(&self) -> u64 {
         match self {
-            Coder::Plain { .. } => 0,
+            Coder::Plain { .. } => PLAIN,
             Coder::Packed(_) => 1,
-            Coder::Tree(_) => 2,
+            Coder::Tree(_) => TREE,
             Coder::Digest(_) => 3,
             Coder::Huffman(_) => 4,
         }
@@ -182,9 +196,16 @@ impl Coder {
 
     /// For what a worker has met lately, in the form that suits these keys: those of a tree cost more than comparing states.
     pub fn recent(&self) -> Recent {
+        match self.compares_states() {
+            false => Recent::of_keys(self.key_bits()),
+            true => Recent::of_states(self.width()),
+        }
+    }
+
+    pub(crate) fn compares_states(&self) -> bool {
         match self {
-            Coder::Packed(_) | Coder::Digest(_) => Recent::of_keys(self.key_bits()),
-            Coder::Plain { .. } | Coder::Tree(_) | Coder::Huffman(_) => Recent::of_states(self.width()),
+            Coder::Packed(_) | Coder::Digest(_) => false,
+            Coder::Plain { .. } | Coder::Tree(_) | Coder::Huffman(_) => true,
         }
     }
 
@@ -193,7 +214,7 @@ impl Coder {
         match self {
             Coder::Plain { .. } | Coder::Huffman(_) => 0,
             Coder::Packed(packing) => packing.key_bits(),
-            Coder::Tree(tree) => root::key_bits(tree.bound()),
+            Coder::Tree(tree) => tree.key_bits(),
             Coder::Digest(digest) => digest.bits(),
         }
     }
@@ -227,7 +248,7 @@ impl Coder {
             })),
             Coder::Tree(tree) => {
                 tree.encode(states, nodes)?;
-                high.extend(nodes.roots.iter().map(|&root| root::key(root)));
+                high.extend_from_slice(&nodes.keys);
             }
         }
         Ok(())

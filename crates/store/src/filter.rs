@@ -26,6 +26,8 @@ pub struct Filter {
     /// Leading bits that are the same in all keys.
     common_bits: u32,
     kind: Kind,
+    /// Keys are no digests, so those are made of them.
+    digests_keys: bool,
     /// Keys that were found to be new.
     len: usize,
     odds: Sum,
@@ -44,8 +46,17 @@ type New = Option<Sum>;
 impl Filter {
     /// A filter that fills what is left of the grant.
     pub fn new(held: Held, arena: &Arena) -> Result<Filter, Full> {
+        Filter::sized(held, usize::MAX, arena)
+    }
+
+    /// One of at most so many bytes for keys that are no digests, the leading bits of which look random all the same.
+    pub fn of_keys(held: Held, most_bytes: usize, arena: &Arena) -> Result<Filter, Full> {
+        Ok(Filter { digests_keys: true, ..Filter::sized(held, most_bytes, arena)? })
+    }
+
+    fn sized(held: Held, most_bytes: usize, arena: &Arena) -> Result<Filter, Full> {
         let mut lines = arena.pages();
-        lines.fill();
+        lines.fill(most_bytes);
         if lines.lines() == 0 {
             return Err(Full);
         }
@@ -54,7 +65,7 @@ impl Filter {
             Held::Adaptive => Kind::Adaptive(Arc::new(adaptive::Adaptive::new())),
             Held::Whole => unreachable!("whole digests are held in tables"),
         };
-        Ok(Filter { lines, common_bits: 0, kind, len: 0, odds: Sum::default() })
+        Ok(Filter { lines, common_bits: 0, kind, digests_keys: false, len: 0, odds: Sum::default() })
     }
 
     /// The same filter in 2^`shard_bits` parts, if it can be divided into so many.
@@ -65,6 +76,7 @@ impl Filter {
             lines,
             common_bits: self.common_bits + shard_bits,
             kind: self.kind.clone(),
+            digests_keys: self.digests_keys,
             // What was counted so far, the first goes on counting.
             len: std::mem::take(&mut len),
             odds: std::mem::take(&mut odds),
@@ -107,7 +119,8 @@ impl Filter {
     #[inline(always)]
     fn insert_with(&mut self, keys: Run, fresh: &[AtomicU8], insert: impl Fn(&mut Line, u64) -> New) -> usize {
         let mut count = 0;
-        for ((&high, &low), fresh) in keys.high.iter().zip(keys.low).zip(fresh) {
+        for (at, (&high, fresh)) in keys.high.iter().zip(fresh).enumerate() {
+            let low = if self.digests_keys { digest_of(high, keys.low.get(at)) } else { keys.low[at] };
             let home = self.home(high);
             let new = insert(self.lines.line_mut(home), low);
             if let Some(odds) = new {
@@ -119,6 +132,12 @@ impl Filter {
         self.len += count;
         count
     }
+}
+
+/// A digest of a key; equal keys have equal ones.
+fn digest_of(high: u64, low: Option<&u64>) -> u64 {
+    let low = low.copied().unwrap_or(0);
+    hash::digest(&[high as u32, (high >> 32) as u32, low as u32, (low >> 32) as u32]).1
 }
 
 #[cfg(test)]

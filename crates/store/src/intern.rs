@@ -6,25 +6,36 @@
 //! [`crate::packed`]: homes never move down.
 
 mod slots;
+mod sorted;
 
 use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
 use slots::{BUSY, differs};
+pub use sorted::Numbered;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Slots beyond the last home; there is no wrapping around.
 const SLACK: usize = 256;
 const FIRST_SLOTS: usize = 256;
-/// Most lookups are for vectors already there, and find them in their home slot at a low load. That is worth
-/// its memory only while the table is small.
-const LOAD_PERCENT: usize = 50;
-const LARGE_LOAD_PERCENT: usize = 75;
 const TIGHT_LOAD_PERCENT: usize = 85;
-const LARGE_BYTES: usize = 512 << 10;
-const GROWTH_PERCENT: usize = 140;
+
+/// How full a table may be while it has few bytes and when it has more, and by how much it grows. Most lookups are for vectors already
+/// there, and find them in their home slot at a low load. That is worth its memory only while the table is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    few_bytes: usize,
+    few_load_percent: usize,
+    load_percent: usize,
+    growth_percent: usize,
+}
+
+impl Fill {
+    pub const USUAL: Fill = Fill { few_bytes: 512 << 10, few_load_percent: 50, load_percent: 75, growth_percent: 140 };
+    pub const COMPACT: Fill = Fill { few_bytes: 16 << 10, few_load_percent: 50, load_percent: 80, growth_percent: 112 };
+}
 
 /// A growing table of vectors of `stride` words.
 #[derive(Debug)]
@@ -36,6 +47,7 @@ pub struct Intern {
     slots: usize,
     /// Vectors that fit before the next growth.
     room: usize,
+    fill: Fill,
     count: Count,
 }
 
@@ -54,9 +66,16 @@ impl Intern {
     pub fn one_of(told_bits: u32, stride: usize, grant: Grant) -> Result<Intern, Full> {
         assert!(stride > 0);
         let region = Region::one_of(1 << told_bits, grant);
-        let mut table = Intern { stride, told_bits, region, slots: 0, room: 0, count: Count(AtomicU32::new(0)) };
+        let (fill, count) = (Fill::USUAL, Count(AtomicU32::new(0)));
+        let mut table = Intern { stride, told_bits, region, slots: 0, room: 0, fill, count };
         table.grow(FIRST_SLOTS)?;
         Ok(table)
+    }
+
+    /// How full it is from here on.
+    pub fn set_fill(&mut self, fill: Fill) {
+        self.fill = fill;
+        self.room = self.room.max(self.slots * self.load_percent(self.slots) / 100);
     }
 
     /// Words of a vector.
@@ -89,7 +108,7 @@ impl Intern {
         }
         let wanted = self.len() + count;
         let least = (wanted * 100).div_ceil(self.load_percent(wanted));
-        let comfortable = least.max(self.slots * GROWTH_PERCENT / 100);
+        let comfortable = least.max(self.slots * self.fill.growth_percent / 100);
         let sizes = [comfortable, (least + comfortable) / 2, least];
         if sizes.into_iter().any(|slots| self.grow(slots).is_ok()) {
             return Ok(());
@@ -98,6 +117,24 @@ impl Intern {
         let tight = self.slots * TIGHT_LOAD_PERCENT / 100;
         self.room = self.room.max(tight);
         if wanted <= tight { Ok(()) } else { Err(Full) }
+    }
+
+    /// The same for a table that may take so many bytes, all of which it takes in the end.
+    pub fn reserve_within(&mut self, count: usize, most_bytes: usize) -> Result<(), Full> {
+        if self.has_room(count) {
+            return Ok(());
+        }
+        let most = (most_bytes / 4 / (self.stride + 1)).saturating_sub(SLACK);
+        let wanted = self.len() + count;
+        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
+        let slots = least.max(self.slots * self.fill.growth_percent / 100).min(most);
+        if slots > self.slots {
+            self.grow(slots)?;
+        }
+        if !self.has_room(count) {
+            self.room = self.room.max(self.slots * TIGHT_LOAD_PERCENT / 100);
+        }
+        if self.has_room(count) { Ok(()) } else { Err(Full) }
     }
 
     #[inline(always)]
@@ -193,7 +230,15 @@ impl Intern {
 
     /// How full a table for this many vectors may be.
     fn load_percent(&self, vectors: usize) -> usize {
-        if vectors * (self.stride + 1) * 4 < LARGE_BYTES { LOAD_PERCENT } else { LARGE_LOAD_PERCENT }
+        let is_small = vectors * (self.stride + 1) * 4 < self.fill.few_bytes;
+        if is_small { self.fill.few_load_percent } else { self.fill.load_percent }
+    }
+
+    /// Bytes for so many vectors, in the mean over all times between two growths.
+    pub fn bytes_for(&self, vectors: f64) -> f64 {
+        let growth = self.fill.growth_percent as f64 / 100.0;
+        let load = self.load_percent(vectors as usize) as f64 / 100.0;
+        vectors * ((self.stride + 1) * 4) as f64 / load * (growth - 1.0) / growth.ln()
     }
 
     /// Makes the table at least `slots` large.

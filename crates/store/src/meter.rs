@@ -47,6 +47,21 @@ pub fn mappable_bytes() -> Option<u64> {
     all.into_iter().chain(data).min()
 }
 
+/// Can the allocator be asked to give memory back?
+pub const TRIMS: bool = cfg!(target_env = "gnu");
+
+/// Lets the allocator give back to the system whatever it holds and nobody uses, if it can be asked.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> core::ffi::c_int;
+        }
+        // SAFETY: any thread may call it at any time.
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// An entry of the kernel's table about this process, in bytes: 0 is all that is mapped, 1 what is resident, 5 data and stack.
 fn statm(entry: usize) -> Option<u64> {
     let mut text = [0; 128];

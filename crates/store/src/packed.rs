@@ -6,12 +6,14 @@
 //! full at all times and none needs much memory beside it: [`part`] says how one grows in place. In the same way keys
 //! may get longer.
 
-mod geometry;
+pub(crate) mod geometry;
 mod part;
-mod waiting;
+pub(crate) mod tagged;
+pub(crate) mod waiting;
 
 use crate::arena::{Arena, Line, PAGE_LINES, Spot};
 use crate::budget::Full;
+use crate::intern::Fill;
 use geometry::Geometry;
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -33,16 +35,34 @@ const DEVIATIONS: usize = 4;
 /// How full parts may be when there is no memory left.
 const TIGHT_LOAD_PERCENT: usize = 95;
 
-/// How full the parts of a table may be, and by how much they grow then: what is denser is slower.
+/// How full the parts of a table may be, and by how much they grow then, and the tables of a tree's nodes: what is denser is slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     pub load_percent: usize,
     pub growth_percent: usize,
+    pub nodes: Fill,
+    /// States that could be packed have a tree if that takes less than this part of the bytes, for it takes longer.
+    pub tree_percent: usize,
 }
 
 impl Density {
-    pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145 };
-    pub const COMPACT: Density = Density { load_percent: 92, growth_percent: 118 };
+    pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
+    pub const COMPACT: Density =
+        Density { load_percent: 92, growth_percent: 118, nodes: Fill::COMPACT, tree_percent: 80 };
+}
+
+/// Bytes that each of so many keys takes in a large table, in the mean over all times between two growths.
+pub fn bytes_per_key(key_bits: u32, keys: f64, density: Density) -> f64 {
+    let each = keys / f64::from(1 << PARTS_LOG);
+    let (load, growth) = (density.load_percent as f64 / 100.0, density.growth_percent as f64 / 100.0);
+    let bytes = |slots: f64| size_of::<Line>() as f64 / slots / load * (growth - 1.0) / growth.ln();
+    let mut slots = 1.0;
+    // The more keys there are in a line, the fewer lines, and the more bits are kept.
+    for _ in 0..4 {
+        let lines = (each * bytes(slots) / size_of::<Line>() as f64) as usize;
+        slots = Geometry::new(key_bits, PARTS_LOG, lines.next_multiple_of(PAGE_LINES)).slots() as f64;
+    }
+    bytes(slots)
 }
 
 /// A run of keys: their leading 64 bits, and the others if keys have more.
@@ -102,6 +122,8 @@ macro_rules! by_length {
     };
 }
 
+pub(crate) use by_length;
+
 impl Packed {
     /// A set of keys of `key_bits` bits, of which the first `common_bits` are the same in all.
     pub fn new(key_bits: u32, common_bits: u32, arena: &Arena) -> Result<Packed, Full> {
@@ -149,7 +171,7 @@ impl Packed {
     /// move.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most_lines = bytes / size_of::<Line>();
-        self.divide_for(self.len(), bytes);
+        self.divide_for(bytes);
         let each = (self.most_lines >> self.part_bits) / PAGE_LINES * PAGE_LINES;
         let key_bits = self.key_bits;
         for part in self.parts.iter_mut().filter(|part| part.geometry.lines() < each) {
@@ -243,9 +265,7 @@ impl Packed {
     fn comfortable(&self, part: usize, least: usize) -> usize {
         let all = self.bytes() << self.common_bits;
         if let Some((_, percent)) = SMALL_GROWTH_PERCENT.iter().find(|(bytes, _)| all < *bytes) {
-            // A part that is to be made has no lines yet.
-            let before = self.parts.get(part).filter(|_| self.parts.len() == 1 << self.part_bits);
-            return least.max(before.map_or(0, |part| part.geometry.lines() * percent / 100));
+            return least.max(self.parts[part].geometry.lines() * percent / 100);
         }
         // Neighbours belong to different tables, which different workers let grow.
         let phase = ((part << self.common_bits) + self.number) as f64;
@@ -258,14 +278,11 @@ impl Packed {
     /// Divides a table that is large, or becomes so with `count` more keys. Tables of a store are so at the same time, whatever
     /// sizes their parts happen to have, so that workers need not wait for each other.
     fn divide(&mut self, count: usize) {
-        let keys = self.len() + count;
-        let wanted = self.lines_for(keys, &self.parts[0].geometry) * size_of::<Line>();
-        self.divide_for(keys, wanted);
+        self.divide_for(self.lines_for(self.len() + count, &self.parts[0].geometry) * size_of::<Line>());
     }
 
-    /// Divides a table into parts for so many keys, which take so many bytes, if it should have more and there is memory
-    /// for that.
-    fn divide_for(&mut self, keys: usize, bytes: usize) {
+    /// Divides parts if those of a table of so many bytes should be smaller, and there is memory for whole pages.
+    fn divide_for(&mut self, bytes: usize) {
         if bytes << self.common_bits < DIVIDED_BYTES {
             return;
         }
@@ -273,25 +290,21 @@ impl Packed {
         let several = self.common_bits > 0 && self.arena.has_plenty(bytes);
         let most = if several { (bytes / LEAST_PART_BYTES).max(1).ilog2().min(MOST_PARTS_LOG) } else { 0 };
         let part_bits = least.max(most);
-        if part_bits < (self.part_bits + AGAIN_LOG).min(MOST_PARTS_LOG) && self.part_bits >= least {
+        if self.part_bits >= least && part_bits < (self.part_bits + AGAIN_LOG).min(MOST_PARTS_LOG) {
             return;
         }
-        let (before_bits, skip) = (self.part_bits, self.common_bits + part_bits);
-        let least = self.lines_for(keys >> part_bits, &Geometry::new(self.key_bits, skip, PAGE_LINES));
-        self.part_bits = part_bits;
-        let part = |part| Part::new(self.key_bits, skip, self.comfortable(part, least), &self.arena);
-        let Some(parts) = (0..1 << part_bits).map(part).collect::<Option<Vec<_>>>() else {
-            self.part_bits = before_bits;
-            return;
-        };
-        let before = std::mem::replace(&mut self.parts, parts);
+        let Some(log) = part_bits.checked_sub(self.part_bits).filter(|log| *log > 0) else { return };
+        let key_bits = self.key_bits;
         by_length!(self, LONG => {
-            for (number, part) in before.into_iter().enumerate() {
-                let first = first_of(number, self.common_bits + before_bits);
-                part.visit::<LONG>(&mut |key| {
-                    let part = self.part_of(((first | key) >> 64) as u64);
-                    assert!(self.parts[part].insert_key::<LONG>(first | key), "a key was there twice");
-                })
+            let is_whole = |part: &mut Part| {
+                let lines = part.geometry.lines();
+                let whole = lines.next_multiple_of(PAGE_LINES << log);
+                whole == lines || part.grow::<LONG>(whole, key_bits)
+            };
+            if self.parts.iter_mut().all(is_whole) {
+                let parts = std::mem::take(&mut self.parts);
+                self.parts = parts.into_iter().flat_map(|part| part.split::<LONG>(log)).collect();
+                self.part_bits = part_bits;
             }
         });
     }
@@ -372,7 +385,7 @@ impl Packed {
     /// Visits all keys as they lie, without the bits they have in common; that takes no memory.
     pub fn visit(&self, mut visit: impl FnMut(u128)) {
         for (number, part) in self.parts.iter().enumerate() {
-            let first = first_of(number, self.common_bits + self.part_bits);
+            let first = self.first_of(number);
             by_length!(self, LONG => part.visit::<LONG>(&mut |key| visit(first | key)));
         }
     }
@@ -385,16 +398,15 @@ impl Packed {
     /// The same with memory for about `most` keys.
     pub fn stream_within(&self, most: usize, mut visit: impl FnMut(u128)) {
         for (number, part) in self.parts.iter().enumerate() {
-            let first = first_of(number, self.common_bits + self.part_bits);
+            let first = self.first_of(number);
             by_length!(self, LONG => part.stream::<LONG>(most, &mut |key| visit(first | key)));
         }
     }
-}
 
-/// The first key that could be in a part, if so many leading bits are the same in all of them; without those that all parts
-/// have in common.
-fn first_of(part: usize, bits: u32) -> u128 {
-    (part as u128) << (u64::BITS - bits) << u64::BITS
+    /// The first key that could be in a part, without the bits that all have in common.
+    fn first_of(&self, part: usize) -> u128 {
+        (part as u128) << (u64::BITS - self.common_bits - self.part_bits) << u64::BITS
+    }
 }
 
 #[cfg(test)]

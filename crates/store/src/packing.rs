@@ -6,10 +6,9 @@
 
 /// States with more bits need another codec.
 pub const MOST_BITS: u32 = 128;
-/// Up to so many bits, a key takes no more than 6.4 bytes in a table of a million: about as many as the tree takes
-/// where it does well, and far fewer than where it does not.
+/// States of so many bits begin packed: a search of few states needs no more. What many of them take is known then.
 pub const FEW_BITS: u32 = 60;
-/// States of so many bits take fewer bytes than in a tree.
+/// States of so many bits take fewer bytes than in any tree.
 pub const FEWEST_BITS: u32 = 36;
 /// Homes need some bits.
 const LEAST_BITS: u32 = 24;

@@ -148,17 +148,6 @@ impl Region {
         self.huge = end;
     }
 
-    /// Like `grow`, if the grant also has room for `beside` bytes of short-lived memory.
-    #[must_use]
-    pub fn grow_beside(&mut self, bytes: usize, beside: usize) -> bool {
-        if !self.grant.take(beside as u64) {
-            return false;
-        }
-        let grown = self.grow(bytes);
-        self.grant.give_back(beside as u64);
-        grown
-    }
-
     /// Where it begins, aligned to a huge page; it never moves.
     pub fn base(&self) -> *mut u8 {
         self.base

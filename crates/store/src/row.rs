@@ -159,6 +159,9 @@ impl Row {
 
     /// Reads the caches of a chain: `LRU`, or `MFU:25%,LRU:75%`.
     pub fn chain(text: &str) -> Result<Row, String> {
+        // The paper on chains has them in brackets.
+        let bare = |(open, close): (char, char)| text.strip_prefix(open)?.strip_suffix(close);
+        let text = [('<', '>'), ('⟨', '⟩')].into_iter().find_map(bare).unwrap_or(text);
         let tiers = text.split(',').map(|part| {
             let (replace, room) = match part.split_once(':') {
                 Some((rule, room)) => (rule, room.parse()?),

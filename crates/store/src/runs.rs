@@ -15,8 +15,10 @@
 mod block;
 mod candidates;
 mod filter;
+mod hashed;
 mod run;
 mod sieve;
+mod vectors;
 
 use crate::budget::Grant;
 use crate::cache::Distinct;
@@ -30,6 +32,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+pub use vectors::MOST_WORDS;
 
 /// Of the memory that is left to runs and tables, filters may take so many per cent, and the sieve.
 const FILTER_PERCENT: u64 = 35;
@@ -82,6 +85,8 @@ pub struct LayersReport {
     pub read_bytes: u64,
     /// Levels that are kept, where not all are.
     pub levels: Option<u32>,
+    /// States are written as they are, for they have no short keys.
+    pub whole_states: bool,
     /// Processor time for emptying memory, for asking runs and for merging them, waiting for the disk included.
     pub flush_seconds: f64,
     pub ask_seconds: f64,
@@ -126,6 +131,8 @@ pub struct Layers {
     reserve: u64,
     /// The level on which states are being found.
     pub(crate) level: u32,
+    /// Words of the vectors whose hashes keys are; 0 if keys tell states apart.
+    width: usize,
     counts: Counts,
 }
 
@@ -160,6 +167,7 @@ impl Layers {
             filter_keys: 0,
             reserve: 0,
             level: 0,
+            width: 0,
             counts: Counts::default(),
         };
         layers.keep_reserve();
@@ -214,7 +222,7 @@ impl Layers {
     pub(crate) fn write(&self, shard: usize, table: &Packed, levels: [u32; 2], most: usize) -> Result<(), Shortage> {
         let start = Instant::now();
         let (key_bits, common_bits) = table.bits();
-        let form = Form { key_bits, common_bits, born: self.candidates.count(), levels };
+        let form = Form { key_bits, common_bits, born: self.candidates.count(), levels, width: 0 };
         let keys = table.len() as u64;
         let mut writer = Writer::new(&self.spill, &self.grant, form, keys, self.filter_bytes(keys));
         let mut written = Ok(());
@@ -243,7 +251,8 @@ impl Layers {
     pub(crate) fn end_flush(&mut self, others_bytes: u64) -> Result<(), Shortage> {
         let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
         if self.sieve.is_none() {
-            let sieve = Sieve::new(self.shards.len(), ours * SIEVE_PERCENT / 100, &self.spill, &self.grant);
+            let sieve = ours * SIEVE_PERCENT / 100;
+            let sieve = Sieve::new(self.shards.len(), sieve, self.width, &self.spill, &self.grant);
             self.sieve = Some(sieve.map_err(|_| Shortage::Memory)?);
         }
         for shard in &self.shards {
@@ -351,17 +360,22 @@ impl Layers {
         Ok(())
     }
 
-    /// Are all keys that ever came here still here, and does none wait to be looked for?
-    pub(crate) fn is_settled(&self) -> bool {
-        self.keep == Keep::All && self.candidates.is_empty()
+    /// Do all keys that come here stay?
+    pub fn keeps_all(&self) -> bool {
+        self.keep == Keep::All
     }
 
-    /// Visits the keys of all runs, those of a shard without the bits that tell the shard.
-    pub(crate) fn visit(&self, mut visit: impl FnMut(usize, u128) -> io::Result<()>) -> io::Result<()> {
+    /// Are all keys that ever came here still here, and does none wait to be looked for?
+    pub(crate) fn is_settled(&self) -> bool {
+        self.keeps_all() && self.candidates.is_empty()
+    }
+
+    /// Visits the keys of all runs, those of a shard without the bits that tell the shard, and vectors if keys are hashes.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(usize, u128, &[u32]) -> io::Result<()>) -> io::Result<()> {
         let shards = self.shards.iter().enumerate();
-        shards
-            .map(|(number, shard)| (number, self::lock(shard)))
-            .try_for_each(|(number, shard)| shard.runs.iter().try_for_each(|run| run.visit(|key| visit(number, key))))
+        shards.map(|(number, shard)| (number, self::lock(shard))).try_for_each(|(number, shard)| {
+            shard.runs.iter().try_for_each(|run| run.visit(|key, vector| visit(number, key, vector)))
+        })
     }
 
     /// Keys of all runs.
@@ -404,6 +418,7 @@ impl Layers {
             written_bytes,
             read_bytes,
             levels: self.kept_levels(),
+            whole_states: self.width > 0,
             flush_seconds: seconds(&counts.flushing),
             ask_seconds: seconds(&counts.asking),
             merge_seconds: seconds(&counts.merging),

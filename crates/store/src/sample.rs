@@ -36,6 +36,12 @@ impl Sample {
         Shape::can_be_learned(width).then(sample)
     }
 
+    /// An empty sample of states of this width from which it is chosen whether they have a tree at all, if there is more than one.
+    pub fn to_choose(width: usize, grant: &Grant) -> Option<Sample> {
+        let sample = || Sample { region: Region::new(grant.clone()), width, words: 0, enough: enough(width, 1) };
+        (width == 2 || Shape::can_be_learned(width)).then(sample)
+    }
+
     /// The same sample, from which a shape was learned, if it is to grow and be learned from again.
     pub fn again(mut self) -> Option<Sample> {
         let more = enough(self.width, 1);
@@ -43,6 +49,11 @@ impl Sample {
             self.enough = more;
             self
         })
+    }
+
+    /// Is nothing learned from it again?
+    pub fn is_last(&self) -> bool {
+        self.enough == enough(self.width, 1)
     }
 
     pub fn bytes(&self) -> usize {
@@ -97,9 +108,12 @@ impl Sample {
         Ok(all_kept)
     }
 
-    /// The shape that suits them.
-    pub fn shape(&mut self) -> Shape {
+    /// The shapes that suit them: see [`Shape::learned`].
+    pub fn shapes(&mut self) -> (Shape, Option<Shape>) {
         let width = self.width;
+        if !Shape::can_be_learned(width) {
+            return (Shape::even(width), None);
+        }
         // As many as the first time, from all that was seen since.
         let step = self.enough.div_ceil(enough(width, 0));
         let states: Vec<u32> = self.states().chunks_exact(width).step_by(step).flatten().copied().collect();

@@ -6,6 +6,7 @@
 
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
+use crate::disk::Shortage;
 use crate::recent::Recent;
 use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::io::{self, Write};
@@ -44,8 +45,14 @@ impl<'a> SharedCoder<'a> {
         entry: &mut Entry,
         needs: Needs,
         keys: &mut Keys,
-        lately: Option<&mut Recent>,
+        mut lately: Option<&mut Recent>,
     ) -> Result<(), Full> {
+        // Once a tree was chosen, states are compared and not keys.
+        if let Some(recent) = &mut lately
+            && recent.compares_states() != self.with(Coder::compares_states)
+        {
+            **recent = self.recent();
+        }
         entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys, lately)
     }
 
@@ -91,6 +98,11 @@ impl<'a> SharedCoder<'a> {
     /// Divides the shards of `tiers`; see [`Tiers::divide`].
     pub fn divide(&self, tiers: &mut Tiers, shard_bits: u32) -> bool {
         tiers.divide(&self.coder.read().unwrap_or_else(PoisonError::into_inner), shard_bits)
+    }
+
+    /// Gives up a tree that takes too much memory beside what is on disk; see [`Tiers::give_up_tree`].
+    pub fn give_up_tree(&self, tiers: &mut Tiers, level: u32) -> Result<(), Shortage> {
+        tiers.give_up_tree(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), level)
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].

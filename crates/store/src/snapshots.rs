@@ -13,10 +13,7 @@
 //! from each to the other go on for ever, for the snapshot is always of the one while the other is gone round
 //! (`crates/search/tests/snapshots.rs`). Growing periods are what makes searches end early, so rows must have them ([`crate::row`]).
 
-mod compact;
 pub(crate) mod masks;
-mod outside;
-mod places;
 pub(crate) mod stream;
 pub(crate) mod table;
 

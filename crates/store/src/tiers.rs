@@ -11,6 +11,7 @@ mod cached;
 mod coded;
 mod divided;
 mod entry;
+mod hashed;
 mod ladder;
 mod layered;
 mod learned;
@@ -25,6 +26,7 @@ use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Distinct, Health, Note, Place, Rule, Ways};
+use crate::choice::Choice;
 use crate::codec::{Coder, Keys};
 use crate::filter::Filter;
 use crate::intern::Intern;
@@ -64,6 +66,8 @@ pub struct Tiers {
     density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
+    /// Whether they have a tree, where that was to be chosen.
+    choice: Option<Choice>,
     /// Bits of a digest, if states are told apart by their digests only.
     digest_bits: Option<u32>,
     /// Where keys go when memory is full.
@@ -81,6 +85,8 @@ pub struct Tiers {
 struct Shard {
     /// Tables that admit nothing any more and still answer.
     frozen: Vec<Packed>,
+    /// The same for states as they are.
+    older: Option<Intern>,
     last: Table,
     /// Codes that are too long for a cache of them.
     long: Option<Coded>,
@@ -133,13 +139,21 @@ impl Tiers {
 
     /// The same with tables that are as full as they say, from here on.
     pub fn with_density(mut self, density: Density) -> Tiers {
+        self.set_density(density);
+        self
+    }
+
+    fn set_density(&mut self, density: Density) {
         self.density = density;
         for shard in &mut self.shards {
             if let Table::Packed(packed) = &mut own(shard).last {
                 packed.set_density(density);
             }
         }
-        self
+    }
+
+    pub(crate) fn density(&self) -> Density {
+        self.density
     }
 
     /// The tiers of a row for at most `capacity` states of `coder`; they can pin states if `pins`. What nobody leaves before
@@ -194,6 +208,7 @@ impl Tiers {
             arena,
             density: Density::USUAL,
             sample: None,
+            choice: None,
             digest_bits: None,
             below: None,
             snapshots: None,
@@ -266,12 +281,14 @@ impl Tiers {
         if let Some((forgotten, distinct)) = self.layers().and_then(Layers::forgotten) {
             return Some(Health { held: self.held().0 as u64, forgotten, distinct, ..Health::default() });
         }
+        if let Some(before) = self.ladder.as_ref().and_then(Ladder::before_filter) {
+            return Some(self.health_of_filter(before));
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
         // What is kept exactly never comes to the caches, which estimate the rest.
         whole.distinct += shards.iter().map(|shard| shard.kept() as u64).sum::<u64>();
-        whole.distinct += self.ladder.as_ref().map_or(0, Ladder::uncounted);
         // Who climbed makes use of whatever there is.
         whole.capacity = match (&self.ladder, &self.snapshots) {
             (Some(_), _) => 0,
@@ -382,7 +399,7 @@ impl Shard {
     }
 
     fn with_long(last: Table, long: Option<Coded>) -> Mutex<Shard> {
-        Mutex::new(Shard { frozen: Vec::new(), last, long, next: None, unknown: Batch::default() })
+        Mutex::new(Shard { frozen: Vec::new(), older: None, last, long, next: None, unknown: Batch::default() })
     }
 
     /// Enters keys of a block that belong to this shard, number `shard`.
@@ -405,6 +422,10 @@ impl Shard {
             // Those that were entered are known from here on, and their answers stay.
             let Table::Packed(full) = std::mem::replace(&mut self.last, next) else { unreachable!("it was packed") };
             self.frozen.push(full);
+        }
+        if let (Some(older), Table::Vectors(younger)) = (&self.older, &mut self.last) {
+            younger.reserve(range.len())?;
+            return hashed::enter_younger_first(younger, older, block, states, range);
         }
         if self.frozen.is_empty() {
             return self.last.enter(block, states, range, parents, key_bits, self.long.as_mut());
@@ -433,7 +454,9 @@ impl Shard {
             Table::Cache(cache) => cache.bytes(),
         };
         let long = self.long.as_ref().map_or((0, 0), |long| (long.len(), long.bytes()));
-        (self.frozen.iter().map(Packed::len).sum::<usize>() + self.last.len() + long.0, bytes + long.1)
+        let older = self.older.as_ref().map_or((0, 0), |older| (older.len(), older.bytes()));
+        let frozen = self.frozen.iter().map(Packed::len).sum::<usize>();
+        (frozen + self.last.len() + long.0 + older.0, bytes + long.1 + older.1)
     }
 
     /// How many states are held before the caches.

@@ -1,7 +1,7 @@
 //! Tree compression: a state becomes two 32-bit numbers.
 //!
 //! The words of a state are cut into groups; a group's distinct values are numbered. The numbers are paired, and
-//! distinct pairs are numbered, level by level, until two numbers are left: the root, which stands for the state.
+//! distinct pairs are numbered, level by level, until two numbers are left, or three: the root, which stands for the state.
 //! Parts of states repeat, so the node tables stay small beside the set of roots. Injective: equal roots mean equal
 //! states. After Laarman, van de Pol and Weber (SPIN 2011); [`shape`] tells how groups and pairs are chosen. One
 //! table per position keeps the small ones in the processor's caches. Blocks of states pass through one position
@@ -10,14 +10,17 @@
 use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::intern::Intern;
+use crate::packed::Density;
 use crate::stream::Unloaded;
 use shape::{Source, WIDEST};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod decode;
 pub mod root;
 mod shape;
 
+pub use decode::Decoder;
 pub use shape::Shape;
 
 /// A table this small stays in the processor's caches by itself.
@@ -32,6 +35,8 @@ pub struct Tree {
     shape: Shape,
     /// One table per node.
     tables: Vec<Intern>,
+    /// The last two of a root's three numbers, where one of these is too large for a key.
+    beyond: Option<Intern>,
 }
 
 /// Buffers for encoding one block; one per worker.
@@ -46,25 +51,40 @@ pub struct Scratch {
     /// For each node the number it had last in the block before, then its number after each change.
     numbers: Vec<u32>,
     hashes: Vec<u64>,
-    pub roots: Vec<u64>,
+    /// The keys of the roots: see [`root`].
+    pub keys: Vec<u64>,
 }
 
 impl Tree {
     pub fn new(shape: Shape, grant: &Grant) -> Result<Tree, Full> {
         let table = |source: &Source| Intern::new(source.words(), grant.clone());
         let tables = shape.sources.iter().map(table).collect::<Result<_, Full>>()?;
-        Ok(Tree::of(shape, tables))
+        let beyond = (shape.root.len() == 3).then(|| Intern::new(2, grant.clone())).transpose()?;
+        Ok(Tree::of(shape, tables, beyond))
     }
 
-    fn of(shape: Shape, tables: Vec<Intern>) -> Tree {
+    fn of(shape: Shape, tables: Vec<Intern>, beyond: Option<Intern>) -> Tree {
         static TREES: AtomicU64 = AtomicU64::new(1);
-        Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables }
+        Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables, beyond }
+    }
+
+    fn all_tables(&self) -> impl Iterator<Item = &Intern> {
+        self.tables.iter().chain(&self.beyond)
+    }
+
+    fn all_tables_mut(&mut self) -> impl Iterator<Item = &mut Intern> {
+        self.tables.iter_mut().chain(&mut self.beyond)
+    }
+
+    /// How full its tables are from here on.
+    pub fn set_density(&mut self, density: Density) {
+        self.all_tables_mut().for_each(|table| table.set_fill(density.nodes));
     }
 
     /// Writes the shape and all nodes with their numbers.
     pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         self.shape.save(out)?;
-        self.tables.iter().try_for_each(|table| table.save(out))
+        self.all_tables().try_for_each(|table| table.save(out))
     }
 
     /// A tree over states of this width that was written.
@@ -72,7 +92,8 @@ impl Tree {
         let shape = Shape::load(width, from)?;
         let table = |source: &Source| Intern::load(source.words(), from, grant.clone());
         let tables = shape.sources.iter().map(table).collect::<Result<_, Unloaded>>()?;
-        Ok(Tree::of(shape, tables))
+        let beyond = (shape.root.len() == 3).then(|| Intern::load(2, from, grant.clone())).transpose()?;
+        Ok(Tree::of(shape, tables, beyond))
     }
 
     /// Words per state.
@@ -86,38 +107,54 @@ impl Tree {
 
     /// Makes sure that `count` more states can be encoded.
     pub fn reserve(&mut self, count: usize) -> Result<(), Full> {
-        self.tables.iter_mut().try_for_each(|table| table.reserve(count))
+        self.all_tables_mut().try_for_each(|table| table.reserve(count))
     }
 
     /// Can `count` more states be encoded as it is?
     pub fn has_room(&self, count: usize) -> bool {
-        self.tables.iter().all(|table| table.has_room(count))
+        self.all_tables().all(|table| table.has_room(count))
     }
 
-    /// Both numbers of every root so far are below this.
-    pub fn bound(&self) -> u32 {
-        let Some((left, right)) = self.shape.root else { return u32::MAX };
-        u32::try_from(self.tables[left].len().max(self.tables[right].len())).unwrap_or(u32::MAX)
+    /// Bits of the longest key so far.
+    pub fn key_bits(&self) -> u32 {
+        self.key_bits_for(|node| self.tables[node].len() as f64)
+    }
+
+    /// Bits of keys where nodes have so many vectors.
+    pub fn key_bits_for(&self, vectors: impl Fn(usize) -> f64) -> u32 {
+        let most = self.shape.root.iter().map(|&node| vectors(node)).fold(0.0, f64::max);
+        let bound = if self.shape.root.is_empty() { u32::MAX } else { most as u32 };
+        if self.beyond.is_some() { root::key_bits_of_three(bound) } else { root::key_bits(bound) }
     }
 
     pub fn bytes(&self) -> usize {
-        self.tables.iter().map(Intern::bytes).sum()
+        self.all_tables().map(Intern::bytes).sum()
     }
 
     /// Inner nodes stored.
     pub fn nodes(&self) -> usize {
-        self.tables.iter().map(Intern::len).sum()
+        self.all_tables().map(Intern::len).sum()
     }
 
-    /// Computes the roots of all `states` (end to end) into `scratch.roots`.
+    /// Vectors in each table.
+    pub fn counts(&self) -> Vec<usize> {
+        self.tables.iter().map(Intern::len).collect()
+    }
+
+    /// Bytes of tables with so many vectors each.
+    pub fn bytes_for(&self, vectors: &[f64]) -> f64 {
+        self.tables.iter().zip(vectors).map(|(table, &vectors)| table.bytes_for(vectors)).sum()
+    }
+
+    /// Computes the keys of the roots of all `states` (end to end) into `scratch.keys`.
     pub fn encode(&self, states: &[u32], scratch: &mut Scratch) -> Result<(), Full> {
         let width = self.shape.width;
-        scratch.roots.clear();
-        let Some((left, right)) = self.shape.root else {
-            scratch.roots.extend(states.iter().map(|&word| word as u64));
+        scratch.keys.clear();
+        if self.shape.root.is_empty() {
+            scratch.keys.extend(states.iter().map(|&word| root::key(word as u64)));
             scratch.tree = self.id;
             return Ok(());
-        };
+        }
         let count = states.len() / width;
         if count == 0 {
             return Ok(());
@@ -127,10 +164,22 @@ impl Tree {
         for node in 0..self.tables.len() {
             self.number(node, states, count, scratch)?;
         }
-        let Scratch { changed, numbers, roots, .. } = scratch;
+        let Scratch { changed, numbers, keys, .. } = scratch;
         let cursor = |node: usize| Cursor::new(node, count, changed, numbers);
-        let (mut lefts, mut rights) = (cursor(left), cursor(right));
-        roots.extend((0..count).map(|state| pair(lefts.number(state), rights.number(state))));
+        match (&self.shape.root[..], &self.beyond) {
+            (&[left, middle, right], Some(beyond)) => {
+                let mut cursors = [left, middle, right].map(cursor);
+                for state in 0..count {
+                    let numbers = cursors.each_mut().map(|cursor| cursor.number(state));
+                    let key = root::key_of_three(numbers).map_or_else(|| key_beyond(numbers, beyond), Ok);
+                    keys.push(key?);
+                }
+            }
+            (root, _) => {
+                let (mut left, mut right) = (cursor(root[0]), cursor(root[1]));
+                keys.extend((0..count).map(|state| root::key(pair(left.number(state), right.number(state)))));
+            }
+        }
         scratch.last.copy_from_slice(&states[(count - 1) * width..]);
         scratch.tree = self.id;
         Ok(())
@@ -196,6 +245,14 @@ impl Tree {
         last_numbers[node] = numbers[done];
         Ok(())
     }
+}
+
+/// The key of a root of three numbers one of which is too large for that.
+#[cold]
+fn key_beyond([left, middle, right]: [u32; 3], beyond: &Intern) -> Result<u64, Full> {
+    let vector = [middle, right];
+    let (pair, _) = beyond.intern(&vector, hash::words(&vector))?;
+    if pair < root::MOST_PAIRS { Ok(root::key_with_pair(left, pair)) } else { Err(Full) }
 }
 
 #[inline(always)]
@@ -345,11 +402,17 @@ mod tests {
             }
             tree.reserve(count).unwrap();
             tree.encode(&states, &mut scratch).unwrap();
-            assert_eq!(scratch.roots.len(), count);
-            for (state, &root) in states.chunks(width).zip(&scratch.roots) {
+            assert_eq!(scratch.keys.len(), count);
+            for (state, &root) in states.chunks(width).zip(&scratch.keys) {
                 assert_eq!(roots.entry(root).or_insert_with(|| state.to_vec()), state, "width {width}");
                 assert_eq!(*twin.entry(state.to_vec()).or_insert(root), root, "width {width}");
             }
+        }
+        let (mut decoder, mut decoded) = (tree.into_decoder(), Vec::new());
+        for (root, state) in roots {
+            decoded.clear();
+            decoder.decode(root, &mut decoded);
+            assert_eq!(decoded, state, "width {width}");
         }
     }
 
@@ -360,7 +423,9 @@ mod tests {
             check(Shape::even(width), &mut draw);
             if Shape::can_be_learned(width) {
                 let sample: Vec<u32> = (0..50 * width as u32).map(|index| index * index % 11 % 4).collect();
-                check(Shape::learned(width, &sample), &mut draw);
+                let (two, three) = Shape::learned(width, &sample);
+                check(two, &mut draw);
+                three.into_iter().for_each(|three| check(three, &mut draw));
             }
         }
     }
@@ -374,8 +439,8 @@ mod tests {
         trees[0].encode(&[1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2], &mut scratch).unwrap();
         trees[2].encode(&[2; 7], &mut scratch).unwrap();
         trees[1].encode(&[2; 6], &mut scratch).unwrap();
-        assert_eq!((&scratch.roots[..], trees[1].nodes()), (&[0][..], 2));
+        assert_eq!((&scratch.keys[..], trees[1].nodes()), (&[root::key(0)][..], 2));
         trees[0].encode(&[2; 6], &mut scratch).unwrap();
-        assert_eq!(scratch.roots, [pair(1, 1)]);
+        assert_eq!(scratch.keys, [root::key(pair(1, 1))]);
     }
 }

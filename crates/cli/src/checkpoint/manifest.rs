@@ -126,6 +126,9 @@ impl Manifest {
 
     /// The options of the search, with others in place of some of them from now on.
     pub fn with(mut self, given: &ResumeOptions) -> Result<(Manifest, CheckOptions), String> {
+        if !given.budget.spill_dir.is_empty() {
+            self.drop_spill_dirs();
+        }
         self.arguments.extend(given.arguments());
         let arguments = std::iter::once("plimsoll").chain(self.arguments.iter().map(String::as_str));
         let program = Options::command().mut_subcommand("check", |check| check.args_override_self(true));
@@ -146,6 +149,18 @@ impl Manifest {
         options.checkpoint.checkpoint = Some(given.folder.clone());
         options.checkpoint.keep_checkpoint |= given.keep_checkpoint;
         Ok((self, options))
+    }
+}
+
+impl Manifest {
+    /// Folders that are given take the place of all that were given before: other options override themselves, these add up.
+    fn drop_spill_dirs(&mut self) {
+        let mut is_value = false;
+        self.arguments.retain(|argument| {
+            let goes = std::mem::take(&mut is_value) || argument.starts_with("--spill-dir=");
+            is_value = !goes && argument == "--spill-dir";
+            !goes && !is_value
+        });
     }
 }
 

@@ -15,9 +15,11 @@ use crate::options::{CheckOptions, DeadlockName, Order, SwitchName, SymmetryName
 use crate::output::{Output, is_standard, say, try_out, write_to};
 use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
+use crate::report::choice::ChoiceFacts;
 use crate::report::climbs::ClimbFacts;
 use crate::report::counts::{Costs, Counts, Times};
 use crate::report::layers::LayersFacts;
+use crate::report::need::Need;
 use crate::report::shortage::Shortage;
 use crate::report::trace::Origin;
 use crate::report::unreached::Listing;
@@ -268,17 +270,20 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let Searched { outcome, layers, climbs, ledger, disk_ledger } = searched;
+        let Searched { outcome, layers, climbs, choice, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
         let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
         let (stats, complete, mut notes) = (outcome.stats, outcome.complete, std::mem::take(notes));
         notes.extend(health.notes(&stats));
         notes.extend(unused(options, &plan));
+        let layers = layers.map(|layers| LayersFacts::new(layers, &stats, times.search));
+        let climbs: Vec<ClimbFacts> = climbs.iter().map(|climb| ClimbFacts::new(climb, layers.as_ref())).collect();
         let shortage = match &outcome.verdict {
             Verdict::Unknown(why) => {
                 let available_bytes = machine::memory_budget(Some(MOST_OF_THE_MEMORY)).bytes;
-                Some(Shortage::new(why, &stats, &plan, &ledger, available_bytes))
+                let need = Need::of(health.expected(), &stats, &plan, &climbs, &ledger);
+                Some(Shortage::new(why, &stats, &plan, &ledger, need, available_bytes))
             }
             _ => None,
         };
@@ -294,8 +299,9 @@ impl Run<'_> {
             coverage: estimate::Coverage::of(&stats, is_open),
             times,
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
-            layers: layers.map(|layers| LayersFacts::new(layers, &stats, times.search)),
-            climbs: climbs.iter().map(ClimbFacts::new).collect(),
+            layers,
+            climbs,
+            choice: choice.map(ChoiceFacts::new),
             shortage,
             ledger,
             executor,
@@ -502,6 +508,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
         // What is expanded and then not entered, because the search ends, must not count as taken.
         workers: if options.unreached { Some(1) } else { options.search.workers.map(|workers| workers as usize) },
         numbers: false,
+        lossy: options.search.lossy,
     }
 }
 

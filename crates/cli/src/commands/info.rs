@@ -7,6 +7,7 @@ use crate::size::show_count;
 use crate::subject::{self, Content, Subject};
 use plimsoll_ir::{Effects, Instances, Layout, System, text};
 use plimsoll_model::{Graph, Model};
+use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS};
 use std::fmt::Write;
 use std::io;
 
@@ -41,6 +42,12 @@ fn describe(system: &System, language: &str) -> String {
     let _ = writeln!(out, "model            {} ({language})", system.name);
     let bits: u32 = system.used_bits(&layout).iter().map(|word| word.count_ones()).sum();
     let _ = writeln!(out, "state            {} B ({} words, {bits} bits used)", layout.words() * 4, layout.words());
+    let store = match bits {
+        0..=FEWEST_BITS => "packed",
+        0..=FEW_BITS => "packed, or a tree where the first 32,768 states tell that it takes less",
+        _ => "tree, with a root of two or of three numbers, as the first states tell",
+    };
+    let _ = writeln!(out, "store            {store}");
     let _ = writeln!(out, "processes        {}", system.processes.len());
     let _ = writeln!(out, "variables        {}", system.vars.len());
     let _ = writeln!(out, "commands         {} ({} instances)", system.commands.len(), show_count(instances.into()));

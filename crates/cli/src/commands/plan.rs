@@ -30,6 +30,8 @@ const ASK: Ask = Ask { deadlocks: false, errors: false, properties: false, keep_
 const STORES: [&str; 5] = ["packed", "tree", "plain", "huffman:static", "digest:64"];
 const STORE_STATES: u64 = 200_000;
 const STORE_TIME: Duration = Duration::from_secs(1);
+/// Of fewer states nobody can tell what one takes: tables and buffers have a least size.
+const LEAST_STATES: u64 = 20_000;
 /// How much longer a search may take for each state that is looked for on disk: so much was measured with a tenth of the memory.
 const DISK_SLOWDOWN: f64 = 9.0;
 /// Bytes of memory for each state on disk, and of its entry in the step log.
@@ -41,9 +43,9 @@ struct Sample {
     stats: Stats,
     complete: bool,
     seconds: f64,
-    /// Memory for a state: that of its store, and that of everything.
-    store_bytes: f64,
-    whole_bytes: f64,
+    /// Memory for a state: that of its store, and that of everything; nothing if there were too few to tell.
+    store_bytes: Option<f64>,
+    whole_bytes: Option<f64>,
 }
 
 /// Who would hold all states.
@@ -78,14 +80,14 @@ struct Outlook {
     /// How many states there are; nothing if nobody knows.
     states: Option<Estimate>,
     store: String,
-    /// Memory for each state, with states that wait and the step log.
-    bytes_per_state: f64,
+    /// Memory for each state, with states that wait and the step log; nothing if there were too few to tell.
+    bytes_per_state: Option<f64>,
     stores: Vec<StoreBytes>,
     memory_bytes: u64,
     disk_bytes: u64,
-    /// How many states fit into memory, and onto the disk.
-    states_in_memory: u64,
-    states_on_disk: u64,
+    /// How many states fit into memory, and onto the disk, if that can be told.
+    states_in_memory: Option<u64>,
+    states_on_disk: Option<u64>,
     carried_by: Rung,
     /// From and to.
     seconds: Option<[f64; 2]>,
@@ -161,7 +163,7 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
         let plan = Plan::resolve(&wishes(store), &Facts::now(model)).ok()?;
         let states = Some(STORE_STATES.min(sampled.stats.states).max(1));
         let limits = Limits { deadline: Instant::now().checked_add(STORE_TIME), states, ..Limits::default() };
-        let bytes_per_state = sample(model, &plan, limits, None).store_bytes;
+        let bytes_per_state = sample(model, &plan, limits, None).store_bytes?;
         Some(StoreBytes { store: plan.store.clone(), bytes_per_state, exact: plan.codec.is_injective() })
     });
     let stores: Vec<StoreBytes> = stores.collect();
@@ -179,14 +181,15 @@ fn sample(model: &dyn Model, plan: &Plan, limits: Limits, missing: Option<&mut M
     let mut control = Control { ask: ASK, limits, stop: interrupt::flag(), room, watch: &mut lookout };
     let Searched { outcome, ledger, .. } =
         interrupt::while_searching(|| search(model, plan, &budget, &mut control, None));
-    let states = outcome.stats.states.max(1) as f64;
+    let states = outcome.stats.states;
+    let each = |bytes: u64| (states >= LEAST_STATES).then(|| bytes as f64 / states as f64);
     let store: u64 = ledger.iter().filter(|entry| entry.name == "store").map(|entry| entry.used_bytes).sum();
     let whole: u64 = ledger.iter().map(|entry| entry.peak_bytes).sum();
     Sample {
         complete: outcome.complete,
         seconds: start.elapsed().as_secs_f64(),
-        store_bytes: store as f64 / states,
-        whole_bytes: whole as f64 / states,
+        store_bytes: each(store),
+        whole_bytes: each(whole),
         stats: outcome.stats,
     }
 }
@@ -202,14 +205,20 @@ impl Outlook {
         let expanded = stats.states.saturating_sub(stats.frontier).max(1);
         let rate = stats.states as f64 / sample.seconds.max(1e-3);
         let disk_bytes = options.disk.unwrap_or(0);
-        let in_memory = plan.pool_bytes as f64 / sample.whole_bytes.max(0.1);
-        let likely = states.map_or(in_memory, |states| states.likely as f64);
+        let in_memory = sample.whole_bytes.map(|bytes| plan.pool_bytes as f64 / bytes.max(0.1));
+        let likely = states.map(|states| states.likely as f64).or(in_memory).unwrap_or(0.0);
         // A key takes the logarithm of its distance to the next, and two bits.
         let key_bytes = ((f64::from(used_bits.min(64)) - likely.max(2.0).log2() + 2.0) / 8.0).max(0.5);
         let on_disk = disk_bytes as f64 / (key_bytes + LOG_BYTES);
         let on_disk = on_disk.min(plan.pool_bytes as f64 / ON_DISK_BYTES);
-        let on_disk = if disk_bytes > 0 { on_disk + in_memory } else { 0.0 };
-        let carried_by = Rung::of(states, in_memory as u64, on_disk as u64);
+        let on_disk = in_memory.map(|in_memory| if disk_bytes > 0 { on_disk + in_memory } else { 0.0 });
+        let [in_memory, on_disk] = [in_memory, on_disk].map(|states| states.map(|states| states as u64));
+        let carried_by = match (in_memory, on_disk) {
+            (Some(in_memory), Some(on_disk)) => Rung::of(states, in_memory, on_disk),
+            // So few are all that there are, or it was cut so early that nothing is known.
+            _ if sample.complete => Rung::Memory,
+            _ => Rung::Unknown,
+        };
         let slowdown = match carried_by {
             Rung::Memory | Rung::Unknown | Rung::Neither => 1.0,
             Rung::PerhapsMemory if disk_bytes == 0 => 1.0,
@@ -235,8 +244,8 @@ impl Outlook {
             stores,
             memory_bytes: plan.memory_bytes,
             disk_bytes,
-            states_in_memory: in_memory as u64,
-            states_on_disk: on_disk as u64,
+            states_in_memory: in_memory,
+            states_on_disk: on_disk,
             carried_by,
             seconds,
             advice: carried_by.advice(disk_bytes > 0, sample.complete).into(),
@@ -301,16 +310,23 @@ fn text(outlook: &Outlook) -> String {
     );
     line("degree", format!("{:.2} successors", outlook.degree));
     line("state vector", format!("{} B, of it {} bits in use", outlook.state_bytes, outlook.used_bits));
-    line("bytes/state", format!("{:.1} in all ({} store)", outlook.bytes_per_state, outlook.store));
+    line(
+        "bytes/state",
+        match outlook.bytes_per_state {
+            Some(bytes) => format!("{bytes:.1} in all ({} store)", outlook.store),
+            None => format!("too few states to tell ({} store)", outlook.store),
+        },
+    );
     for store in &outlook.stores {
         let lossy = if store.exact { "" } else { ", may miss states" };
         line(&format!("  {}", store.store), format!("{:.1}{lossy}", store.bytes_per_state));
     }
     let memory = show_bytes(outlook.memory_bytes);
-    line("memory", format!("{memory}: about {} states", show_count(outlook.states_in_memory)));
+    let about =
+        |states: Option<u64>| states.map_or(String::new(), |states| format!(": about {} states", show_count(states)));
+    line("memory", memory + &about(outlook.states_in_memory));
     if outlook.disk_bytes > 0 {
-        let disk = show_bytes(outlook.disk_bytes);
-        line("with disk", format!("{disk}: about {} states", show_count(outlook.states_on_disk)));
+        line("with disk", show_bytes(outlook.disk_bytes) + &about(outlook.states_on_disk));
     }
     line("carried by", outlook.carried_by.name().into());
     line(

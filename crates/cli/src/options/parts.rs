@@ -165,6 +165,9 @@ pub struct SearchOptions {
     /// Give up when states are visited more often than this on average [default: 6x if the search need not end]
     #[arg(long, value_name = "FACTOR", value_parser = parse_redundancy, hide_short_help = true)]
     pub redundancy_limit: Option<u64>,
+    /// Rather than give up for lack of memory, go on with a filter that may miss states: `holds unless collision` at best
+    #[arg(long, hide_short_help = true)]
+    pub lossy: bool,
     /// What random walks and swarms draw: the same number, the same search [default: 0]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,

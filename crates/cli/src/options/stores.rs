@@ -36,7 +36,11 @@ pub struct Store {
 
 /// The table.
 pub const STORES: [Store; 10] = [
-    Store { name: "auto", example: "auto", meaning: "packed if states use up to 60 bits, else tree" },
+    Store {
+        name: "auto",
+        example: "auto",
+        meaning: "packed if states use up to 60 bits and a tree would not take much less, else tree",
+    },
     Store { name: "compact", example: "compact", meaning: "like auto in as few bytes as possible, which takes longer" },
     Store { name: "plain", example: "plain", meaning: "states as they are" },
     Store {

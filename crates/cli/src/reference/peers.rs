@@ -129,6 +129,28 @@ pub const PEERS: &[Tool] = &[
         read: read_pan,
     },
     Tool {
+        family: "spin-automaton",
+        name: "SPIN automaton",
+        folder: "promela",
+        extension: "pml",
+        on_any_model: true,
+        besides: Besides::Nothing,
+        version: &["spin", "-V"],
+        // How large a state may get shows when it runs, as far as it is asked to.
+        prepare: &[
+            SPIN_TRANSLATE,
+            &["gcc", "-O2", "-w", "-DSAFETY", "-DNOCLAIM", "-DNOREDUCE", "-o", "pan", "pan.c"],
+            &[
+                "sh",
+                "-c",
+                "./pan -c0 -n -m10000 | sed -n 's/^State-vector \\([0-9]*\\) byte.*/\\1/p' > bytes; test -s bytes",
+            ],
+            &["sh", "-c", "gcc -O2 -w -DSAFETY -DNOCLAIM -DNOREDUCE -DMA=$(cat bytes) -o pan pan.c"],
+        ],
+        search: &["./pan", "-c0", "-n", "-m2000000"],
+        read: read_pan,
+    },
+    Tool {
         family: "rumur",
         name: "Rumur",
         folder: "murphi",
@@ -235,15 +257,15 @@ fn read_pan(output: &str) -> Option<Found> {
     };
     let megabytes = |mark: &str| before(mark).map(|size| size * 1024.0 * 1024.0);
     let states_bytes = megabytes("actual memory usage for states").or(megabytes("equivalent memory usage for states"));
-    // Its table has a fixed size, whatever the model; what counts is a slot for each state.
-    const SLOT_BYTES: f64 = 8.0;
+    // Its table has a fixed size, whatever the model; what counts is a slot for each state. An automaton has no table.
+    let slot_bytes = if output.contains("Minimized Automaton") { 0.0 } else { 8.0 };
     let states = before("states, stored")?;
     let elapsed = output.lines().find_map(|line| line.strip_prefix("pan: elapsed time "));
     Some(Found {
         states: states as u64,
         transitions: before("transitions (= stored+matched)")? as u64 - 1,
         seconds: elapsed.and_then(|rest| rest.split_whitespace().next()?.parse().ok()),
-        store_bytes: states_bytes.map(|bytes| (bytes + states * SLOT_BYTES) as u64),
+        store_bytes: states_bytes.map(|bytes| (bytes + states * slot_bytes) as u64),
         errors: output.split("errors: ").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok()),
         ..Found::default()
     })
@@ -319,6 +341,8 @@ mod tests {
         let found = read_pan(output).unwrap();
         assert_eq!((found.states, found.transitions, found.seconds), (1_347_266, 5_389_064, Some(1.06)));
         assert_eq!(found.store_bytes, Some((51.62 * 1024.0 * 1024.0 + 8.0 * 1_347_266.0) as u64));
+        let automaton = read_pan(&format!("Minimized Automaton:\t 14685 nodes and  55340 edges\n{output}")).unwrap();
+        assert_eq!(automaton.store_bytes, Some((51.62 * 1024.0 * 1024.0) as u64));
         let wanted =
             Expected { states: Some(1_347_266), transitions: Some(5_389_064), errors: Some(0), ..Default::default() };
         assert_eq!(found.expected(), wanted);

@@ -66,6 +66,12 @@ impl LayersFacts {
         }
     }
 
+    /// What was written and read in a second of writing and reading.
+    pub fn bytes_per_second(&self) -> Option<u64> {
+        let bytes = (self.written_bytes + self.read_bytes) as f64;
+        (self.disk_seconds > 0.0).then(|| (bytes / self.disk_seconds) as u64)
+    }
+
     /// Share of the successors that were known already, in per cent, that memory knew.
     pub fn caught_in_memory_percent(&self) -> f64 {
         self.known_in_memory as f64 * 100.0 / (self.known_in_memory + self.known_on_disk).max(1) as f64

@@ -1,8 +1,10 @@
 //! What a check has to say: one structure, printed as text or as JSON.
 
+pub mod choice;
 pub mod climbs;
 pub mod counts;
 pub mod layers;
+pub mod need;
 pub mod shortage;
 pub mod steps;
 pub mod text;
@@ -13,6 +15,7 @@ pub mod verdict;
 use crate::checkpoint;
 use crate::estimate::Coverage;
 use crate::plan::Plan;
+use choice::ChoiceFacts;
 use climbs::ClimbFacts;
 use counts::{Costs, Counts, Times};
 use layers::LayersFacts;
@@ -43,6 +46,8 @@ pub struct Report {
     pub layers: Option<LayersFacts>,
     /// How the search went on when memory was full, step by step.
     pub climbs: Vec<ClimbFacts>,
+    /// How states were held, where the first of them decided that.
+    pub choice: Option<ChoiceFacts>,
     /// If there is no answer: what ran out, what was covered all the same, and what would help.
     pub shortage: Option<Shortage>,
     pub ledger: Vec<LedgerRow>,

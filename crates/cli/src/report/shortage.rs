@@ -2,6 +2,7 @@
 //! help most.
 
 use super::LedgerRow;
+use super::need::{Need, rounded};
 use crate::options::Order;
 use crate::plan::Plan;
 use crate::size::{show_bytes, show_count};
@@ -25,6 +26,8 @@ pub struct Shortage {
     pub coverage: Coverage,
     /// Where the memory went: the most that each part had.
     pub memory: Vec<Part>,
+    /// What would hold all states, about, where that can be guessed.
+    pub need: Option<Need>,
     /// What would get the search further.
     pub advice: Option<String>,
 }
@@ -50,7 +53,14 @@ pub struct Part {
 
 impl Shortage {
     /// `available_bytes` is what this machine could give at most.
-    pub fn new(why: &Why, stats: &Stats, plan: &Plan, ledger: &[LedgerRow], available_bytes: u64) -> Shortage {
+    pub fn new(
+        why: &Why,
+        stats: &Stats,
+        plan: &Plan,
+        ledger: &[LedgerRow],
+        need: Option<Need>,
+        available_bytes: u64,
+    ) -> Shortage {
         let fixed =
             [("process", plan.process_bytes), ("buffers", plan.buffer_bytes), ("overhead", plan.overhead_bytes)];
         let fixed = fixed.into_iter().map(|(name, bytes)| Part { name: name.into(), bytes });
@@ -60,7 +70,8 @@ impl Shortage {
             limit: limit(why),
             coverage: Coverage::new(stats),
             memory: shared.chain(fixed).filter(|part| part.bytes > 0).collect(),
-            advice: advice(why, plan, ledger, available_bytes),
+            advice: advice(why, plan, ledger, need.as_ref(), available_bytes),
+            need,
         }
     }
 
@@ -116,9 +127,12 @@ fn limit(why: &Why) -> &'static str {
 }
 
 /// What would get the search further. `available_bytes` is what this machine could give at most.
-fn advice(why: &Why, plan: &Plan, ledger: &[LedgerRow], available_bytes: u64) -> Option<String> {
+fn advice(why: &Why, plan: &Plan, ledger: &[LedgerRow], need: Option<&Need>, available_bytes: u64) -> Option<String> {
     let advice = match why {
-        Why::Memory => memory(plan, ledger, available_bytes),
+        Why::Memory => memory(plan, ledger, need, available_bytes),
+        Why::Disk(_) if need.is_some_and(|need| need.disk_bytes > plan.disk_bytes) => {
+            need.map_or(String::new(), |need| format!("--disk {}: {}", rounded(need.disk_bytes), need.why()))
+        }
         Why::Disk(_) => format!("--disk {}", gigabytes(plan.disk_bytes.saturating_mul(2))),
         Why::Time if plan.search == Order::Bfs && plan.workers == 1 => "a longer --time, or more --workers".into(),
         Why::Time => "a longer --time".into(),
@@ -127,19 +141,24 @@ fn advice(why: &Why, plan: &Plan, ledger: &[LedgerRow], available_bytes: u64) ->
         Why::Depth => "a larger --max-depth, or --order bfs, which misses nothing nearer".into(),
         Why::Lossy if plan.strategy_parts.hunt.is_some() => "--strategy full, which misses nothing".into(),
         Why::Lossy => "--strategy sleep, which misses nothing".into(),
-        Why::Redundancy if plan.climbs => memory(plan, ledger, available_bytes),
+        Why::Redundancy if plan.climbs => memory(plan, ledger, need, available_bytes),
         // What would help a cache is said where its numbers are.
         Why::Interrupted | Why::Redundancy => return None,
     };
     Some(advice)
 }
 
-fn memory(plan: &Plan, ledger: &[LedgerRow], available_bytes: u64) -> String {
+fn memory(plan: &Plan, ledger: &[LedgerRow], need: Option<&Need>, available_bytes: u64) -> String {
     let in_memory = ledger.iter().filter(|row| row.medium == "memory");
     let (mut used, mut waiting) = (0, 0);
     for row in in_memory {
         used += row.peak;
         waiting += if ["frontier", "step log", "stack"].contains(&row.name.as_str()) { row.peak } else { 0 };
+    }
+    // What is guessed can be wrong by a factor, so it must be more than there was.
+    let need = need.filter(|need| need.memory_bytes > plan.memory_bytes);
+    if let Some(need) = need.filter(|need| need.memory_bytes <= available_bytes) {
+        return format!("--memory {}, which would hold all: {}", rounded(need.memory_bytes), need.why());
     }
     if plan.disk_bytes == 0 && waiting.saturating_mul(WAITING_SHARE) > used {
         let what = if plan.search == Order::Bfs { "states that wait" } else { "the stack" };
@@ -150,6 +169,13 @@ fn memory(plan: &Plan, ledger: &[LedgerRow], available_bytes: u64) -> String {
         return format!("--memory {}: there is as much", gigabytes(available_bytes));
     }
     if plan.disk_bytes == 0 && plan.search == Order::Bfs && matches!(plan.codec, Codec::Packed | Codec::Tree) {
+        if let Some(need) = need {
+            return format!(
+                "--disk {}, for the search can go on there and stay exact: {}",
+                rounded(need.disk_bytes),
+                need.why()
+            );
+        }
         let disk = gigabytes(plan.memory_bytes.saturating_mul(DISK_TIMES));
         return format!("--disk {disk}, for the search can go on there and stay exact");
     }
@@ -170,6 +196,7 @@ fn gigabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Estimate;
     use crate::plan::{Facts, Wishes};
     use crate::size::Size;
 
@@ -187,8 +214,9 @@ mod tests {
 
     #[test]
     fn the_option_that_helps_most_is_named() {
-        let says =
-            |why: &Why, plan: &Plan, rows: &[LedgerRow], available: u64| advice(why, plan, rows, available).unwrap();
+        let says = |why: &Why, plan: &Plan, rows: &[LedgerRow], available: u64| {
+            advice(why, plan, rows, None, available).unwrap()
+        };
         let (broad, deep) = (plan(Order::Bfs, 0), plan(Order::Dfs, 0));
         let rows = [row("store", 100 << 20), row("frontier", 100 << 20)];
         assert!(says(&Why::Memory, &broad, &rows, 0).contains("--disk 2G, for states that wait"));
@@ -200,6 +228,12 @@ mod tests {
         assert!(says(&Why::Memory, &broad, &rows, 256 << 20).contains("--disk 2G, for the search can go on"));
         assert!(says(&Why::Memory, &plan(Order::Bfs, 1 << 30), &rows, 256 << 20).contains("--strategy"));
         assert!(says(&Why::Time, &broad, &rows, 0).contains("--time"));
-        assert_eq!(advice(&Why::Interrupted, &broad, &rows, 0), None);
+        assert_eq!(advice(&Why::Interrupted, &broad, &rows, None, 0), None);
+        let states = Estimate { low: 5, likely: 9_000_000, high: 20_000_000 };
+        let need = |megabytes: u64| Need { states, memory_bytes: megabytes << 20, disk_bytes: 300 << 20 };
+        let says = |need: Need| advice(&Why::Memory, &broad, &rows, Some(&need), 1 << 30).unwrap();
+        assert!(says(need(512)).starts_with("--memory 520M, which would hold all: about 9,000,000 states"));
+        assert!(says(need(4096)).starts_with("--memory 1G"), "that is known to be there");
+        assert!(!says(need(128)).contains("expected"), "less than there was is no advice")
     }
 }

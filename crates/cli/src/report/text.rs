@@ -137,6 +137,9 @@ fn numbers(report: &Report, out: &mut String) {
         line("code", format!("{bytes:.1} B, {:.0} %", bytes * 100.0 / report.model.state_bytes as f64));
     }
     line("state vector", format!("{} B", report.model.state_bytes));
+    if let Some(choice) = &report.choice {
+        choice.show(out);
+    }
     report.climbs.iter().for_each(|climb| climb.show(out));
     if let Some(layers) = &report.layers {
         layers.show(&report.counts.level_sizes, out);

@@ -11,6 +11,13 @@ use plimsoll_store::{Entry, Full, Outlook};
 const SPARE_SUCCESSORS: usize = 1024;
 
 impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
+    /// A level with so many states begins.
+    pub(super) fn begin_level(&mut self, states: usize) {
+        let Outlook { widths, used_bytes, .. } = &mut self.outlook;
+        *widths = [widths[1], states as u64];
+        *used_bytes = [used_bytes[1], read(&self.search.tiers).used_bytes()];
+    }
+
     /// Takes note of how far the search is; states of `level` will be found next.
     pub(super) fn look_out(&mut self, level: u32, ledger: &Ledger<'a, '_, M>) {
         let stats = &ledger.tally.stats;
@@ -35,10 +42,19 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         write(&search.tiers).make_way(entries, outlook).map_err(|Full| Why::Memory)
     }
 
+    /// Can the search go on all the same? A store that forgets too much may go on with a filter.
+    pub(super) fn goes_on_after(&self, why: &Why) -> bool {
+        *why == Why::Redundancy && write(&self.search.tiers).go_on_with_filter(self.outlook) == Ok(true)
+    }
+
     /// A level is complete, and what is fresh in it waits.
     pub(super) fn end_level(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
-        if read(&search.tiers).forgets() {
+        let is_short = {
+            let tiers = read(&search.tiers);
+            tiers.forgets() || !tiers.climbs().is_empty()
+        };
+        if is_short {
             ledger.prune();
         }
         let mut tiers = write(&search.tiers);

@@ -10,7 +10,9 @@ use super::{Crew, Leader, Search, read, write};
 use crate::bfs::expansion::Done;
 use crate::bfs::ledger::Ledger;
 use crate::observe::Observer;
+use crate::verdict::Why;
 use plimsoll_model::Model;
+use plimsoll_store::runs::Layers;
 use plimsoll_store::{Block, Chain, Entry, LogMark, Queue, StepLog, Unloaded};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -108,13 +110,21 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         }
     }
 
-    /// Keeps a checkpoint if it is time for one.
-    pub(super) fn keep_if_due(&mut self, ledger: &mut Ledger<'a, '_, M>) {
-        // While candidates wait for the end of their level, so does the checkpoint.
-        let can = || read(&self.search.tiers).can_be_saved();
-        if self.keeper.as_ref().is_some_and(|keeper| keeper.is_due() && can()) {
+    /// Keeps a checkpoint if it is time for one; the last mark was at `place`.
+    pub(super) fn keep_if_due(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        if !self.keeper.as_ref().is_some_and(|keeper| keeper.is_due()) {
+            return Ok(());
+        }
+        // Candidates cannot be written, and their level may take long.
+        let must_seal = |layers: &Layers| layers.keeps_all() && !layers.candidates.is_empty();
+        if read(&self.search.tiers).layers().is_some_and(must_seal) {
+            self.seal(place.level + 1, ledger)?;
+            self.mark(place, ledger);
+        }
+        if read(&self.search.tiers).can_be_saved() {
             self.keep(0, ledger);
         }
+        Ok(())
     }
 
     /// Keeps a checkpoint of how things stood at the last mark. Since then so many blocks may have been entered.

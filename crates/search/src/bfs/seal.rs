@@ -81,8 +81,15 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if is_full && read(&search.tiers).layers().is_some() {
             self.flush(level, true)?;
             encode(&mut self.worker);
-        } else if is_full && write(&search.tiers).give_up_frozen(self.outlook) {
-            encode(&mut self.worker);
+        } else if is_full {
+            let mut tiers = write(&search.tiers);
+            let outlook = self.outlook;
+            let has_filter = tiers.go_on_with_filter(outlook).map_err(|Full| Why::Memory)?;
+            let has_room = has_filter || tiers.give_up_frozen(outlook);
+            drop(tiers);
+            if has_room {
+                encode(&mut self.worker);
+            }
         }
         Ok(())
     }
@@ -137,6 +144,21 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         })?;
         search.urgent.store(false, Ordering::Relaxed);
         if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
+    }
+
+    /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave. Whoever looks on knows states by
+    /// their keys, so it stays then.
+    pub(super) fn give_up_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        let is_outgrown = || search.coder.with(|coder| read(&search.tiers).is_outgrown_by(coder));
+        if search.observed || !is_outgrown() {
+            return Ok(());
+        }
+        if !search.is_deferring() {
+            self.flush(level, true)?;
+        }
+        self.seal(level, ledger)?;
+        Ok(search.coder.give_up_tree(&mut write(&search.tiers), level)?)
     }
 
     /// Must the level be sealed before it is done?

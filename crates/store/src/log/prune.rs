@@ -9,9 +9,11 @@
 //!
 //! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
 
-use super::{Chunk, Content, LONGEST, StepLog, decode, encode};
+use super::entries::{self, Entries, LONGEST, Last};
+use super::{CHUNK, Chunk, Content, StepLog};
 use crate::disk::SLOT;
 use crate::entropy;
+use crate::meter;
 use std::borrow::Cow;
 
 /// One chunk more for so many may be needed while entries are written anew, and those beside them.
@@ -19,6 +21,8 @@ const CHUNKS_PER_EXTRA: usize = 1024;
 const EXTRA_CHUNKS: usize = 2;
 /// A log is pruned for the first time when it has so many chunks.
 pub(super) const FIRST_PRUNING: usize = 4;
+/// Less memory is not worth giving back.
+const MUCH_SPARE: usize = 4 * SLOT;
 /// Entries of a chunk are read backwards in stretches of so many.
 const STRETCH: usize = 1024;
 
@@ -34,7 +38,7 @@ impl StepLog {
         let entries = (self.len - self.gone) as usize;
         let extra = EXTRA_CHUNKS + self.chunks.len() / CHUNKS_PER_EXTRA;
         let missing = extra.saturating_sub(self.spare.len());
-        let stretches = STRETCH * size_of::<u64>() + SLOT / STRETCH * size_of::<Entries>();
+        let stretches = STRETCH * size_of::<u64>() + CHUNK / STRETCH * size_of::<Entries>();
         let beside = (entries / 8 + stretches + SLOT) as u64;
         if !self.grant.take((missing * SLOT) as u64) {
             return;
@@ -45,15 +49,27 @@ impl StepLog {
         }
         let kept = self.ancestors((waiting - self.gone) as usize, entries);
         let packed = self.packed_bytes();
-        if packed > 0 && !self.has_room_for(&kept) {
-            self.grant.give_back(beside);
-            return;
+        if packed == 0 || self.has_room_for(&kept) {
+            let starts = self.starts_left.unwrap_or(initial) as usize;
+            self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
+            self.write_anew(&kept);
+            self.grant.give_back(packed);
+            self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
         }
-        let starts = self.starts_left.unwrap_or(initial) as usize;
-        self.starts_left = Some((0..starts).filter(|&number| is_kept(&kept, number)).count() as u64);
-        self.write_anew(&kept);
-        self.grant.give_back(beside + packed);
-        self.prune_at = (2 * self.chunks.len()).max(FIRST_PRUNING);
+        self.grant.give_back(beside);
+        drop(kept);
+        self.give_back_spare();
+    }
+
+    /// What is not needed any more is for others.
+    fn give_back_spare(&mut self) {
+        let bytes = self.spare.len() * SLOT;
+        // What the allocator keeps is in no ledger.
+        if bytes >= MUCH_SPARE && meter::TRIMS {
+            self.spare.clear();
+            meter::trim();
+            self.grant.give_back(bytes as u64);
+        }
     }
 
     fn packed_bytes(&self) -> u64 {
@@ -63,9 +79,16 @@ impl StepLog {
 
     /// Makes sure that what is kept finds room beside what is there: chunks that are packed leave no buffer.
     fn has_room_for(&mut self, kept: &[u64]) -> bool {
-        let count: usize = kept.iter().map(|bits| bits.count_ones() as usize).sum();
-        let bytes = self.chunks.iter().map(|chunk| chunk.bytes).sum::<usize>().min(count * LONGEST);
-        let missing = (bytes.div_ceil(SLOT - LONGEST) + 1).saturating_sub(self.spare.len());
+        let (mut renumbering, mut pieces, mut last) = (Renumbering::default(), 0, Last::before(0));
+        for chunk in &self.chunks {
+            renumbering.go_on(chunk, kept, |parent, position| {
+                let mut taken = 0;
+                entries::put(&mut last, parent, position, &mut [0; LONGEST], &mut taken);
+                pieces += taken;
+            });
+        }
+        // The first entry of a chunk is told as it is.
+        let missing = (pieces.div_ceil(CHUNK - 2 * LONGEST) + 1).saturating_sub(self.spare.len());
         let granted = self.grant.take((missing * SLOT) as u64);
         if granted {
             self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
@@ -80,9 +103,9 @@ impl StepLog {
         let mut parents = Vec::with_capacity(STRETCH);
         for chunk in self.chunks.iter().rev() {
             let loaded = chunk.loaded();
-            let (mut stretches, mut rest) = (Vec::new(), Entries::of(chunk, &loaded));
+            let (mut stretches, mut rest) = (Vec::new(), chunk.entries(&loaded));
             while !rest.is_done() {
-                stretches.push(rest.clone());
+                stretches.push(rest);
                 rest.by_ref().take(STRETCH).for_each(drop);
             }
             for (stretch, entries) in stretches.into_iter().enumerate().rev() {
@@ -102,19 +125,10 @@ impl StepLog {
     /// Writes the entries that are kept, with numbers that count those.
     fn write_anew(&mut self, kept: &[u64]) {
         let (old, len) = (std::mem::take(&mut self.chunks), self.len);
-        (self.len, self.last_parent) = (self.gone, 0);
-        let mut number = 0;
-        // The entries up to `passed` that are kept: the new number of the one that is there.
-        let (mut passed, mut rank) = (0, 0u64);
+        (self.len, self.last) = (self.gone, Last::before(0));
+        let mut renumbering = Renumbering::default();
         for chunk in old {
-            for (parent, position) in Entries::of(&chunk, &chunk.loaded()) {
-                if is_kept(kept, number) {
-                    rank += count_kept(kept, passed, parent as usize);
-                    passed = parent as usize;
-                    self.write_one(rank, position);
-                }
-                number += 1;
-            }
+            renumbering.go_on(&chunk, kept, |parent, position| self.write_one(parent, position));
             if let Content::Ram(buffer) = chunk.content {
                 self.spare.push(buffer);
             }
@@ -125,58 +139,54 @@ impl StepLog {
 
     /// Like `push`, into chunks that are there already.
     fn write_one(&mut self, parent: u64, position: u32) {
-        if self.chunks.last().is_none_or(|chunk| chunk.bytes + LONGEST > SLOT) {
+        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > CHUNK) {
             let buffer = self.spare.pop().expect("there are enough chunks");
-            let (first_number, parent_before) = (self.len - self.gone, self.last_parent);
-            self.chunks.push(Chunk { first_number, parent_before, bytes: 0, content: Content::Ram(buffer) });
+            self.begin_chunk(buffer);
         }
-        let Some(Chunk { bytes, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
+        let Some(Chunk { pieces, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
             unreachable!("the last chunk is in memory")
         };
-        *bytes += encode(parent - self.last_parent, position, &mut buffer[*bytes..]);
-        self.last_parent = parent;
+        entries::put(&mut self.last, parent, position, buffer, pieces);
         self.len += 1;
     }
 }
 
-/// Parents and positions of a chunk in memory, in order.
-#[derive(Clone)]
-struct Entries<'a> {
-    left: &'a [u8],
-    parent: u64,
+/// New numbers for the parents of entries that are kept, chunk by chunk.
+#[derive(Default)]
+struct Renumbering {
+    /// Entries that were looked at.
+    number: usize,
+    /// The entries up to `passed` that are kept: the new number of the one that is there.
+    passed: usize,
+    rank: u64,
+}
+
+impl Renumbering {
+    /// The parents and positions of the entries of the next chunk that are kept.
+    fn go_on(&mut self, chunk: &Chunk, kept: &[u64], mut each: impl FnMut(u64, u32)) {
+        for (parent, position) in chunk.entries(&chunk.loaded()) {
+            if is_kept(kept, self.number) {
+                self.rank += count_kept(kept, self.passed, parent as usize);
+                self.passed = parent as usize;
+                each(self.rank, position);
+            }
+            self.number += 1;
+        }
+    }
 }
 
 impl Chunk {
     /// Its entries, unpacked.
     fn loaded(&self) -> Cow<'_, [u8]> {
         match &self.content {
-            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes]),
-            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes)),
+            Content::Ram(buffer) => Cow::Borrowed(&buffer[..self.bytes()]),
+            Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes())),
             Content::Disk(_) => unreachable!("nothing is pruned on disk"),
         }
     }
-}
 
-impl<'a> Entries<'a> {
-    fn of(chunk: &Chunk, loaded: &'a [u8]) -> Entries<'a> {
-        Entries { left: loaded, parent: chunk.parent_before }
-    }
-
-    fn is_done(&self) -> bool {
-        self.left.is_empty()
-    }
-}
-
-impl Iterator for Entries<'_> {
-    type Item = (u64, u32);
-
-    fn next(&mut self) -> Option<(u64, u32)> {
-        if self.is_done() {
-            return None;
-        }
-        let (step, position, taken) = decode(self.left);
-        (self.left, self.parent) = (&self.left[taken..], self.parent + step);
-        Some((self.parent, position))
+    fn entries<'a>(&self, loaded: &'a [u8]) -> Entries<'a> {
+        Entries::of(loaded, self.pieces, Last::before(self.parent_before))
     }
 }
 
@@ -277,9 +287,19 @@ mod tests {
         assert_eq!(budget.used_bytes(), 0);
     }
 
+    /// Whether chunks are packed or not, and others may have what it does not need any more.
     #[test]
     fn a_long_search_has_a_short_log() {
-        let budget = Budget::new(64 * SLOT as u64);
+        for others in [0, 30] {
+            let budget = Budget::new(64 * SLOT as u64);
+            let taken = budget.grant("others", u64::MAX);
+            assert!(taken.take(others * SLOT as u64));
+            search_long(&budget);
+            assert!(budget.used_bytes() <= others * SLOT as u64, "{} bytes", budget.used_bytes());
+        }
+    }
+
+    fn search_long(budget: &Budget) {
         let mut log = StepLog::new(budget.grant("log", u64::MAX), None);
         log.push(0, 0).unwrap();
         let (mut expanded, mut draw) = (0, Draw::new(7));
@@ -299,5 +319,7 @@ mod tests {
         }
         assert!(log.chunks.len() <= FIRST_PRUNING, "{} chunks", log.chunks.len());
         assert!(log.path(expanded, 1).unwrap().len() > 500);
+        let held = (log.chunks.len() + MUCH_SPARE / SLOT) * SLOT;
+        assert!(log.grant.used_bytes() <= held as u64, "{} for {held}", log.grant.used_bytes());
     }
 }

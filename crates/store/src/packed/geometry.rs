@@ -12,8 +12,8 @@ use crate::arena::{LINE, Line};
 const TRY_BITS: u32 = 3;
 pub const TRIES: u32 = (1 << TRY_BITS) - 1;
 /// Bits of the rest in a head, at most.
-const HEAD_BITS: u32 = u16::BITS - TRY_BITS;
-const LINE_BITS: u32 = LINE as u32 * u32::BITS;
+pub(super) const HEAD_BITS: u32 = u16::BITS - TRY_BITS;
+pub(super) const LINE_BITS: u32 = LINE as u32 * u32::BITS;
 /// Heads that fill a line.
 const HEADS: u32 = LINE_BITS / u16::BITS;
 
@@ -23,7 +23,7 @@ pub struct Geometry {
     lines: u32,
     lines_log: u8,
     /// Leading bits that are the same in all keys.
-    skip: u8,
+    pub(super) skip: u8,
     /// Bits behind those that choose home and rest.
     bits: u8,
     rest_bits: u8,
@@ -31,10 +31,12 @@ pub struct Geometry {
     tail_rest_bits: u8,
     /// Bits of keys beyond the first 64, which are in the tail too.
     low_bits: u8,
-    tail_bits: u8,
-    slots: u8,
+    pub(super) tail_bits: u8,
+    /// Bits of the tags, where keys have those: see [`super::tagged`].
+    pub(super) tag_bits: u8,
+    pub(super) slots: u8,
     /// The first bit of the tails in a line.
-    tails: u16,
+    pub(super) tails: u16,
     /// 2^64 over `lines`, rounded down.
     reciprocal: u64,
 }
@@ -42,6 +44,11 @@ pub struct Geometry {
 impl Geometry {
     /// For keys of `key_bits` bits of which the first `skip` are the same in all.
     pub fn new(key_bits: u32, skip: u32, lines: usize) -> Geometry {
+        Geometry::tagged(key_bits, skip, lines, 0)
+    }
+
+    /// The same with tags of so many bits between heads and tails.
+    pub fn tagged(key_bits: u32, skip: u32, lines: usize, tag_bits: u32) -> Geometry {
         assert!(lines.is_multiple_of(2), "lines have neighbours");
         let lines_log = lines.ilog2();
         // Where keys are very short some zeros behind them take part.
@@ -50,8 +57,9 @@ impl Geometry {
         let (rest_bits, low_bits) = (bits - lines_log, key_bits.saturating_sub(u64::BITS));
         let tail_rest_bits = rest_bits.saturating_sub(HEAD_BITS);
         let tail_bits = tail_rest_bits + low_bits;
-        let slots = (LINE_BITS / (u16::BITS + tail_bits)).min(HEADS);
-        let tails = if tail_bits == 0 { 0 } else { slots * u16::BITS };
+        // Lines with tags have a bit of their own at the end.
+        let slots = ((LINE_BITS - (tag_bits > 0) as u32) / (u16::BITS + tag_bits + tail_bits)).min(HEADS);
+        let tails = if tail_bits == 0 { 0 } else { slots * (u16::BITS + tag_bits) };
         let reciprocal = u64::MAX / lines as u64;
         Geometry {
             lines: u32::try_from(lines).expect("homes have 32 bits"),
@@ -62,6 +70,7 @@ impl Geometry {
             tail_rest_bits: tail_rest_bits as u8,
             low_bits: low_bits as u8,
             tail_bits: tail_bits as u8,
+            tag_bits: tag_bits as u8,
             slots: slots as u8,
             tails: tails as u16,
             reciprocal,
@@ -70,7 +79,7 @@ impl Geometry {
 
     /// The same for keys of another length in another number of lines.
     pub fn with(&self, key_bits: u32, lines: usize) -> Geometry {
-        Geometry::new(key_bits, self.skip as u32, lines)
+        Geometry::tagged(key_bits, self.skip as u32, lines, self.tag_bits as u32)
     }
 
     /// Bits of keys that can be told apart.
@@ -121,7 +130,7 @@ impl Geometry {
 
     /// The leading 64 bits of the key with this rest, but for those that are skipped.
     #[inline(always)]
-    fn join(&self, base: Base, rest: u64) -> u64 {
+    pub fn join(&self, base: Base, rest: u64) -> u64 {
         // A value is so far from the first as this fraction has room for multiples of `lines`, rounded up.
         let fraction = (rest << self.lines_log).saturating_sub(base.beyond);
         let guess = ((fraction as u128 * self.reciprocal as u128) >> 64) as u64;
@@ -150,7 +159,7 @@ impl Geometry {
 
     /// The home of a key that was found on a try.
     #[inline(always)]
-    fn home(&self, line: usize, rest: u64, attempt: u32) -> usize {
+    pub fn home(&self, line: usize, rest: u64, attempt: u32) -> usize {
         let line = line ^ ((attempt as usize - 1) % 2);
         match attempt {
             1 | 2 => line,
@@ -183,7 +192,7 @@ impl Geometry {
         equal &= slots;
         while equal != 0 {
             if self.read::<LONG>(line, equal.trailing_zeros()) == tail {
-                return Found::Here;
+                return Found::Here(equal.trailing_zeros());
             }
             equal &= equal - 1;
         }
@@ -233,7 +242,7 @@ impl Geometry {
 
     /// Try, rest and last 64 bits of the key at a place.
     #[inline(always)]
-    fn entry<const LONG: bool>(&self, line: &Line, place: u32) -> (u32, u64, u64) {
+    pub fn entry<const LONG: bool>(&self, line: &Line, place: u32) -> (u32, u64, u64) {
         let head = bytemuck::cast_slice::<u32, u16>(line)[place as usize];
         let (attempt, head) = ((head >> HEAD_BITS) as u32, (head & ((1 << HEAD_BITS) - 1)) as u64);
         let tail = self.read::<LONG>(line, place);
@@ -257,6 +266,43 @@ impl Geometry {
             }
         }
         others
+    }
+
+    /// For keys of which `log` more bits are the same in all, in as much smaller a part of the lines. What is at home in a
+    /// line, or in its neighbour, is written there in the same way.
+    pub fn divided(&self, log: u32) -> Geometry {
+        let divided = Geometry::new(self.key_bits(), self.skip as u32 + log, self.lines() >> log);
+        let same =
+            (divided.rest_bits, divided.tail_bits, divided.slots) == (self.rest_bits, self.tail_bits, self.slots);
+        assert!(same && divided.lines() << log == self.lines(), "pages can be divided so often");
+        divided
+    }
+
+    /// Which of its parts a key is in, if there are 2^`log`.
+    pub fn part(&self, key: u128, log: u32) -> usize {
+        (key << self.skip >> (u128::BITS - log)) as usize
+    }
+
+    /// How many keys a line holds, how many of them came to it on their second try, and how many on a later one.
+    pub fn displaced(&self, line: &Line) -> [usize; 3] {
+        let heads = &bytemuck::cast_slice::<u32, u16>(line)[..self.held(line) as usize];
+        let count = |is: fn(u16) -> bool| heads.iter().filter(|&&head| is(head >> HEAD_BITS)).count();
+        [heads.len(), count(|attempt| attempt == 2), count(|attempt| attempt > 2)]
+    }
+
+    /// The same line with the keys only that are at home there; the others are given to `away`, without the bits that all have in common.
+    pub fn at_home<const LONG: bool>(&self, number: usize, line: &Line, mut away: impl FnMut(u128)) -> Line {
+        let (mut kept, mut place, base) = ([0; LINE], 0, self.base(number));
+        for from in 0..self.held(line) {
+            let (attempt, rest, low) = self.entry::<LONG>(line, from);
+            if attempt > 1 {
+                away(self.key::<LONG>(number, base, line, from).0);
+            } else {
+                self.put::<LONG>(&mut kept, place, rest, self.tail::<LONG>(rest, low), attempt);
+                place += 1;
+            }
+        }
+        kept
     }
 
     /// The line that holds these keys, all of them at home.
@@ -341,7 +387,7 @@ impl Gathered {
 
 /// What became of a search in one line.
 pub enum Found {
-    Here,
+    Here(u32),
     /// It is not here, and there is room.
     Room(u32),
     /// It is not here, and the line is full.
@@ -352,7 +398,7 @@ pub enum Found {
 /// on the contents, which nothing can predict.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn scan(line: &Line, head: u16) -> (u32, u32) {
+pub(super) fn scan(line: &Line, head: u16) -> (u32, u32) {
     use core::arch::x86_64::*;
     // SAFETY: a line is four times sixteen readable bytes; SSE2 is part of x86-64.
     unsafe {
@@ -369,7 +415,7 @@ fn scan(line: &Line, head: u16) -> (u32, u32) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn scan(line: &Line, head: u16) -> (u32, u32) {
+pub(super) fn scan(line: &Line, head: u16) -> (u32, u32) {
     bytemuck::cast_slice::<u32, u16>(line).iter().enumerate().fold((0, 0), |(equal, empty), (place, &found)| {
         (equal | ((found == head) as u32) << place, empty | ((found == 0) as u32) << place)
     })
@@ -409,7 +455,7 @@ mod tests {
                                 geometry.put::<$long>(&mut line, place, rest, tail, attempt);
                                 held.push((number, key, attempt));
                             }
-                            assert!(matches!(geometry.find::<$long>(&line, rest, tail, attempt), Found::Here));
+                            assert!(matches!(geometry.find::<$long>(&line, rest, tail, attempt), Found::Here(_)));
                             for (place, &(number, key, attempt)) in held.iter().enumerate() {
                                 let expected = (key, attempt == 1);
                                 assert_eq!(

@@ -61,7 +61,7 @@ impl Part {
         // SAFETY: it was found among these lines.
         let line = unsafe { self.lines.line_at(home) };
         match self.geometry.find::<LONG>(line, rest, tail, 1) {
-            Found::Here => false,
+            Found::Here(_) => false,
             Found::Room(place) => {
                 self.geometry.put::<LONG>(line, place, rest, tail, 1);
                 self.len += 1;
@@ -79,7 +79,7 @@ impl Part {
         for attempt in 2..=TRIES {
             let line = self.lines.line_mut(geometry.line(home, rest, attempt));
             match geometry.find::<LONG>(line, rest, tail, attempt) {
-                Found::Here => return false,
+                Found::Here(_) => return false,
                 Found::NoRoom => {}
                 Found::Room(place) => {
                     geometry.put::<LONG>(line, place, rest, tail, attempt);
@@ -108,7 +108,7 @@ impl Part {
         for attempt in 1..=TRIES {
             let line = self.lines.line(self.geometry.line(home, rest, attempt));
             match self.geometry.find::<LONG>(line, rest, tail, attempt) {
-                Found::Here => return true,
+                Found::Here(_) => return true,
                 Found::Room(_) => return false,
                 Found::NoRoom => {}
             }
@@ -168,6 +168,42 @@ impl Part {
         others.for_each(visit);
     }
 
+    /// The same keys in 2^`log` parts, each with its part of the lines: what is at home or in the neighbour stays where it is. From
+    /// where others are, whoever is not at home leaves and is put in again: a line with room says that nobody is elsewhere.
+    /// The number of pages must allow it.
+    pub fn split<const LONG: bool>(mut self, log: u32) -> Vec<Part> {
+        let (old, new) = (self.geometry, self.geometry.divided(log));
+        let mut away: Vec<u128> = self.aside.drain().collect();
+        let mut counts = vec![[0; 2]; 1 << log];
+        for first in (0..old.lines()).step_by(2) {
+            let pair = [first, first + 1];
+            let count = &mut counts[first / new.lines()];
+            if pair.iter().any(|&number| old.displaced(self.lines.line(number))[2] > 0) {
+                for number in pair {
+                    let line = self.lines.line_mut(number);
+                    *line = old.at_home::<LONG>(number, line, |key| away.push(key));
+                }
+            }
+            for number in pair {
+                let [held, beside, _] = old.displaced(self.lines.line(number));
+                *count = [count[0] + held, count[1] + beside];
+            }
+        }
+        let pages = self.lines.split(1 << log).expect("as many pages for each");
+        let part = |(lines, [len, displaced]): (Pages, [usize; 2])| Part {
+            geometry: new,
+            lines,
+            len,
+            displaced,
+            aside: HashSet::new(),
+        };
+        let mut parts: Vec<Part> = pages.into_iter().zip(counts).map(part).collect();
+        for key in away {
+            assert!(parts[old.part(key, log)].insert_key::<LONG>(key), "a key was there twice");
+        }
+        parts
+    }
+
     /// Grows to at least `lines`, for keys of `key_bits` bits; false (and unchanged) if there is no room.
     pub fn grow<const LONG: bool>(&mut self, lines: usize, key_bits: u32) -> bool {
         if lines > MOST_LINES {
@@ -177,22 +213,24 @@ impl Part {
         // lines become many, all.
         let all = lines > self.geometry.lines() * MOST_RATIO;
         let outside = if all { self.len } else { self.outside() + self.len / 16 };
-        let Some(mut waiting) = Waiting::new::<LONG>(outside, self.lines.arena()) else { return false };
+        let Some(mut waiting) = Waiting::<LONG, false>::new(outside, self.len, self.lines.arena()) else {
+            return false;
+        };
         if !self.lines.grow(lines, 0) {
             return false;
         }
         let new = self.geometry.with(key_bits, self.lines.lines());
         if all {
-            self.visit::<LONG>(&mut |key| waiting.push::<LONG>(key));
+            self.visit::<LONG>(&mut |key| waiting.push(key, 0));
             (0..self.geometry.lines()).for_each(|line| *self.lines.line_mut(line) = [0; LINE]);
             self.aside.clear();
         } else {
-            self.aside.drain().for_each(|key| waiting.push::<LONG>(key));
+            self.aside.drain().for_each(|key| waiting.push(key, 0));
             spread::<LONG>(&self.geometry, &new, &mut self.lines, &mut waiting);
         }
         (self.geometry, self.displaced) = (new, 0);
         let len = self.len;
-        waiting.keys::<LONG>().for_each(|key| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
+        waiting.keys().for_each(|(key, _)| assert!(self.insert_key::<LONG>(key), "a key was there twice"));
         self.len = len;
         true
     }
@@ -200,7 +238,7 @@ impl Part {
 
 /// Line by line from the top end downwards, keys at home go to their new homes, which are the same line or one above;
 /// the others are left `waiting`. A new line is put together outside and written when nothing more can come to it.
-fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Waiting) {
+fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, waiting: &mut Waiting<LONG, false>) {
     let (ratio, slots) = (new.lines().div_ceil(old.lines()), new.slots());
     // So many new lines are open at a time: those of one old line, and one that it shares with the next.
     let mut open = vec![Gathered::new(); (ratio + 2).next_power_of_two()];
@@ -214,12 +252,12 @@ fn spread<const LONG: bool>(old: &Geometry, new: &Geometry, lines: &mut Pages, w
             if keys.len() < slots {
                 keys.push::<LONG>(rest, low);
             } else {
-                waiting.push::<LONG>((high as u128) << 64 | low as u128);
+                waiting.push((high as u128) << 64 | low as u128, 0);
             }
         });
         let elsewhere = (0..u32::BITS).filter(|place| others >> place & 1 == 1);
         if others != 0 {
-            elsewhere.for_each(|place| waiting.push::<LONG>(old.key::<LONG>(number, base, &line, place).0));
+            elsewhere.for_each(|place| waiting.push(old.key::<LONG>(number, base, &line, place).0, 0));
         }
         // What comes next is at home in this line or below it.
         let shared = (number as u64 * new.lines() as u64 / old.lines() as u64) as usize;

@@ -2,7 +2,8 @@
 //!
 //! A cache is a period, a rule and how many levels it holds. A period `c2` takes every second level that is offered; `2`
 //! grows by two each time. `pebble:(c2,LLNR,5)` puts another cache of the same kind behind the last one when that is full,
-//! without end. `frontier:5` holds the last five levels. The backtracking set comes with all of them, unless `-BT` follows.
+//! without end. `frontier:5` holds the last five levels. The backtracking set comes with all of them, unless `-BT` follows; `BT`, as in
+//! the paper, asks for it. Caches alone, `(c2,LLNR,5)(2,LFU,10)`, are `snapshots` too.
 //! How a search with them goes is written in [`crate::snapshots`].
 //!
 //! A bounded number of levels that are taken at constant intervals catches no cycle that is longer than that: the search would
@@ -52,8 +53,9 @@ const PEBBLE: &str = "(c2,LLNR,5)";
 const FRONTIER_LEVELS: u32 = 5;
 /// Levels that stay longest when `auto` holds levels.
 const NEWEST_LEVELS: u32 = 3;
-/// No backtracking set.
+/// No backtracking set, and one.
 const WITHOUT: &str = "-BT";
+const WITH: [&str; 2] = ["+BT", "BT"];
 /// Every state has a number for the levels that it is in, and those are few.
 const MOST_LEVELS: u32 = 1000;
 const MOST_PERIOD: u32 = 1 << 20;
@@ -121,8 +123,15 @@ impl Row {
 
     /// Reads a stream; nothing if it does not have the name of one.
     pub(super) fn stream(text: &str) -> Option<Result<Row, String>> {
-        let (written, backtracks) = text.strip_suffix(WITHOUT).map_or((text, true), |cut| (cut, false));
-        let (name, rest) = written.split_once(':').map_or((written, None), |(name, rest)| (name, Some(rest)));
+        let (written, backtracks) = match text.strip_suffix(WITHOUT) {
+            Some(written) => (written, false),
+            None => (WITH.iter().find_map(|with| text.strip_suffix(with)).unwrap_or(text), true),
+        };
+        let (name, rest) = match written.split_once(':') {
+            _ if written.starts_with('(') => ("snapshots", Some(written)),
+            Some((name, rest)) => (name, Some(rest)),
+            None => (written, None),
+        };
         let caches = match name {
             "snapshots" | "frontier-safety-net" => parse_caches(rest.unwrap_or(SAFETY_NET)),
             "pebble" => parse_caches(rest.unwrap_or(PEBBLE)).and_then(pebble),
@@ -275,6 +284,10 @@ mod tests {
         assert_eq!(row("frontier-safety-net-BT"), row("snapshots: (C2, llnr ,5) (2,lfu,10)-BT"));
         assert_eq!((row("pebble"), row("pebble-BT")), (row("pebble:(c2,LLNR,5)"), row("pebble:(c2,LLNR,5)-BT")));
         assert_eq!((row("frontier"), row("frontier-BT")), (row("frontier:5"), row("frontier:5-BT")));
+        for text in ["(c2,LLNR,5)(2,LFU,10)", "(c2,LLNR,5)(2,LFU,10) BT", "frontier-safety-net+BT"] {
+            assert_eq!(row(text), row("frontier-safety-net"), "{text}");
+        }
+        assert_eq!(row("(c2,LLNR,5)(2,LFU,10)-BT"), row("frontier-safety-net-BT"));
         let tiers: Vec<String> = row("frontier-safety-net").tiers().iter().map(Tier::to_string).collect();
         assert_eq!(tiers[0], "(c2, level, LLNR, 5 levels, ram)");
         assert_eq!(tiers[2], "(backtracked, state, nobody, budget, ram)");

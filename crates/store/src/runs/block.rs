@@ -28,9 +28,11 @@ fn best(range: u128, count: usize) -> (u32, usize) {
     (low_bits, bytes)
 }
 
-/// How many of ascending keys, from the first on, fit into a block of so many bytes; `shift` low bits of all are zero.
-pub fn fitting(keys: &[u128], shift: u32, bytes: usize) -> usize {
-    let fits = |count: usize| best((keys[count - 1] - keys[0]) >> shift, count).1 + BEHIND <= bytes;
+/// How many of ascending keys, from the first on, fit into a block of so many bytes in which each has `beside` for something
+/// else; `shift` low bits of all are zero.
+pub fn fitting(keys: &[u128], shift: u32, bytes: usize, beside: usize) -> usize {
+    let of_keys = |count: usize| best((keys[count - 1] - keys[0]) >> shift, count).1;
+    let fits = |count: usize| of_keys(count) + BEHIND + count * beside <= bytes;
     let most = keys.len().min(MOST_KEYS);
     if most == 0 || fits(most) {
         return most;
@@ -170,6 +172,11 @@ impl<'a> Block<'a> {
         (word >> skip | above) & mask(self.head.low_bits)
     }
 
+    /// How many keys there are.
+    pub fn count(&self) -> usize {
+        self.head.count
+    }
+
     /// All keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = u128> + '_ {
         let (mut word, mut left) = (0, self.word(0));
@@ -208,6 +215,12 @@ impl<'a> Block<'a> {
 
     /// Is the key there? Keys must be asked for in ascending order, with the place that the one before left.
     pub fn contains(&self, key: u128, place: &mut Place) -> bool {
+        self.matches(key, place, |_| true)
+    }
+
+    /// The same where one key may be there several times, and `is_it` says which of them is meant, by its number.
+    #[inline(always)]
+    pub fn matches(&self, key: u128, place: &mut Place, mut is_it: impl FnMut(usize) -> bool) -> bool {
         let Some(distance) = key.checked_sub(self.head.first).filter(|distance| distance & mask(self.head.shift) == 0)
         else {
             return false;
@@ -220,8 +233,10 @@ impl<'a> Block<'a> {
         let mut at = *place;
         while at.index < self.head.count && self.word(at.bit / 64) >> (at.bit % 64) & 1 == 1 {
             match self.low(at.index).cmp(&low) {
-                std::cmp::Ordering::Less => at = Place { index: at.index + 1, bit: at.bit + 1 },
-                std::cmp::Ordering::Equal => return true,
+                std::cmp::Ordering::Equal if is_it(at.index) => return true,
+                std::cmp::Ordering::Less | std::cmp::Ordering::Equal => {
+                    at = Place { index: at.index + 1, bit: at.bit + 1 };
+                }
                 std::cmp::Ordering::Greater => return false,
             }
         }
@@ -295,7 +310,7 @@ mod tests {
     fn blocks(keys: &[u128], shift: u32, bytes: usize) -> Vec<Range<usize>> {
         let (mut all, mut start) = (Vec::new(), 0);
         while start < keys.len() {
-            let count = fitting(&keys[start..], shift, bytes);
+            let count = fitting(&keys[start..], shift, bytes, 0);
             all.push(start..start + count);
             start += count;
         }

@@ -4,6 +4,7 @@
 use super::sieve::Sieve;
 use crate::budget::Grant;
 use crate::disk::{Shortage, Spill};
+use crate::hash;
 use crate::queue::Queue;
 
 /// Words beside a state: its parent, in two halves, and which successor of that it is.
@@ -16,6 +17,8 @@ const PIECE_WORDS: usize = 32 << 10;
 pub struct Candidates {
     width: usize,
     wide: bool,
+    /// Keys are hashes, and states are written behind them.
+    hashed: bool,
     /// States with their origins.
     states: Queue,
     keys: Queue,
@@ -42,11 +45,19 @@ impl Candidates {
         Candidates {
             width,
             wide,
+            hashed: false,
             states: Queue::new(width + ORIGIN_WORDS, grant.clone(), Some(states)),
             keys: Queue::new(if wide { 4 } else { 2 }, grant.clone(), Some(keys)),
             read: 0,
             record: Vec::new(),
         }
+    }
+
+    /// From now on keys are hashes of states; only while none waits.
+    pub(crate) fn hash(&mut self) {
+        assert!(self.is_empty());
+        (self.wide, self.hashed) = (false, true);
+        self.keys.reshape(2 + self.width);
     }
 
     /// How many wait.
@@ -75,10 +86,20 @@ impl Candidates {
         record.extend_from_slice(state);
         record.extend([(parent >> 32) as u32, parent as u32, position]);
         self.states.write(place, record);
+        if self.hashed {
+            let hash = hash::words(state);
+            record.clear();
+            record.extend([(hash >> 32) as u32, hash as u32]);
+            record.extend_from_slice(state);
+            self.keys.write(place, record);
+        }
     }
 
-    /// Writes the key of that state.
+    /// Writes the key of that state, unless that is a hash.
     pub(crate) fn write_key(&self, place: usize, high: u64, low: u64) {
+        if self.hashed {
+            return;
+        }
         let key = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32];
         self.keys.write(place, &key[..if self.wide { 4 } else { 2 }]);
     }

@@ -7,6 +7,7 @@
 use super::block::{self, Block, Head, Place};
 use super::filter::RunFilter;
 use super::sieve::Asked;
+use super::vectors::{self, Differences, Places};
 use crate::budget::Grant;
 use crate::disk::{Shortage, Slot, Spill, SpillError};
 use std::io;
@@ -45,6 +46,8 @@ pub(crate) struct Form {
     pub born: u64,
     /// The levels of its keys, first and last.
     pub levels: [u32; 2],
+    /// Words of the vectors whose hashes the keys are; 0 if keys tell states apart.
+    pub width: usize,
 }
 
 impl Form {
@@ -55,6 +58,7 @@ impl Form {
             common_bits: one.common_bits,
             born: one.born.max(other.born),
             levels: [one.levels[0].min(other.levels[0]), one.levels[1].max(other.levels[1])],
+            width: one.width,
         })
     }
 }
@@ -97,6 +101,9 @@ impl Run {
 
     /// Marks those of the candidates that are here.
     pub fn answer(&self, asked: &Asked) -> Result<Answers, SpillError> {
+        if self.form.width > 0 {
+            return self.answer_vectors(asked);
+        }
         let (mut answers, mut bytes) = (Answers::default(), Vec::new());
         // How many blocks begin with no larger key; one block is in memory.
         let (mut begun, mut loaded, mut head, mut place) = (0, None, Head::default(), Place::default());
@@ -125,6 +132,42 @@ impl Run {
         Ok(answers)
     }
 
+    /// The same where keys are hashes, and one may be in several blocks.
+    fn answer_vectors(&self, asked: &Asked) -> Result<Answers, SpillError> {
+        let (mut answers, mut bytes, mut places, mut vector) =
+            (Answers::default(), vec![0; BLOCK_BYTES], Places::default(), Vec::new());
+        let (mut begun, mut loaded, mut head, mut place) = (0, None, Head::default(), Place::default());
+        for question in asked.open().filter(|question| question.number() >= self.form.born) {
+            let key = question.key() << self.form.common_bits >> self.form.common_bits;
+            if self.filter.as_ref().is_some_and(|filter| !filter.may_know(key)) {
+                answers.filtered += 1;
+                continue;
+            }
+            begun = self.blocks_begun(key, begun);
+            answers.looked_for += 1;
+            // The first key of a block may be the last of the one before.
+            let first = (0..begun).rev().find(|&number| number == 0 || self.firsts[number] < key);
+            for number in first.unwrap_or(begun)..begun {
+                if loaded != Some(number) {
+                    self.spill.read(&self.slots[number], &mut bytes)?;
+                    (loaded, head, place) = (Some(number), Head::of(&bytes), Place::default());
+                    places.look(&bytes, head.block(&bytes).count(), self.form.width);
+                }
+                let is_it = |number: usize| {
+                    vector.clear();
+                    places.read(&bytes, number, &mut vector);
+                    vector[..] == *question.vector()
+                };
+                if head.block(&bytes).matches(key, &mut place, is_it) {
+                    question.mark();
+                    answers.known += 1;
+                    break;
+                }
+            }
+        }
+        Ok(answers)
+    }
+
     /// How many blocks begin with no larger key, if at least so many do: in most cases no more, or one or two.
     fn blocks_begun(&self, key: u128, least: usize) -> usize {
         let (mut from, mut step) = (least, 1);
@@ -136,12 +179,22 @@ impl Run {
         from + self.firsts[from..end].partition_point(|&first| first <= key)
     }
 
-    /// Visits all keys in order, without the bits they have in common.
-    pub fn visit(&self, mut visit: impl FnMut(u128) -> io::Result<()>) -> io::Result<()> {
-        let mut bytes = vec![0; BLOCK_BYTES];
+    /// Visits all keys in order, without the bits they have in common, and their vectors if they have any.
+    pub fn visit(&self, mut visit: impl FnMut(u128, &[u32]) -> io::Result<()>) -> io::Result<()> {
+        let (mut bytes, mut places, mut vector) = (vec![0; BLOCK_BYTES], Places::default(), Vec::new());
         for slot in &self.slots {
             self.spill.read(slot, &mut bytes)?;
-            Block::new(&bytes).keys().try_for_each(&mut visit)?;
+            let block = Block::new(&bytes);
+            if self.form.width > 0 {
+                places.look(&bytes, block.count(), self.form.width);
+            }
+            block.keys().enumerate().try_for_each(|(number, key)| {
+                vector.clear();
+                if self.form.width > 0 {
+                    places.read(&bytes, number, &mut vector);
+                }
+                visit(key, &vector)
+            })?;
         }
         Ok(())
     }
@@ -171,6 +224,9 @@ impl Run {
             readers.extend(Reader::new(run).map_err(Shortage::Disk)?);
         }
         let mut writer = Writer::new(&spill, &grant, form, keys, filter_bytes);
+        if form.width > 0 {
+            return merge_vectors(readers, writer);
+        }
         while let Some(least) = readers.iter().map(Reader::head).min() {
             writer.push(least)?;
             let mut number = 0;
@@ -186,6 +242,27 @@ impl Run {
     }
 }
 
+/// The same for keys that are hashes: equal ones are in the order of their vectors.
+fn merge_vectors(mut readers: Vec<Reader>, mut writer: Writer) -> Result<Option<Run>, Shortage> {
+    let mut vector = Vec::new();
+    while let Some(least) = readers.iter().min_by_key(|reader| (reader.head(), reader.vector())) {
+        let key = least.head();
+        vector.clear();
+        vector.extend_from_slice(least.vector());
+        writer.push_vector(key, &vector)?;
+        let mut number = 0;
+        while let Some(reader) = readers.get_mut(number) {
+            let is_least = reader.head() == key && reader.vector() == vector;
+            if is_least && !reader.advance().map_err(Shortage::Disk)? {
+                readers.swap_remove(number);
+            } else {
+                number += 1;
+            }
+        }
+    }
+    writer.finish()
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         self.grant.give_back(self.firsts.len() as u64 * INDEX_BYTES);
@@ -194,7 +271,7 @@ impl Drop for Run {
 }
 
 /// Reads a run from its beginning to its end, once.
-struct Reader {
+pub(crate) struct Reader {
     run: Run,
     slots: std::vec::IntoIter<Slot>,
     bytes: Vec<u8>,
@@ -202,31 +279,42 @@ struct Reader {
     /// Keys that were read from the block, and which of them is next.
     keys: Vec<u128>,
     next: usize,
+    /// Vectors of those keys, if they have any, and how many of the block came before.
+    vectors: Vec<u32>,
+    places: Places,
+    before: usize,
 }
 
 impl Reader {
     /// A reader at the first key; none if there is no key.
-    fn new(mut run: Run) -> Result<Option<Reader>, SpillError> {
+    pub fn new(mut run: Run) -> Result<Option<Reader>, SpillError> {
         let slots = std::mem::take(&mut run.slots).into_iter();
         let (bytes, keys) = (vec![0; BLOCK_BYTES], Vec::with_capacity(READ_KEYS));
-        let mut reader = Reader { run, slots, bytes, place: Place::default(), keys, next: 0 };
+        let (vectors, places) = (Vec::new(), Places::default());
+        let place = Place::default();
+        let mut reader = Reader { run, slots, bytes, place, keys, next: 0, vectors, places, before: 0 };
         Ok(if reader.read_block()? { Some(reader) } else { None })
     }
 
     #[inline(always)]
-    fn head(&self) -> u128 {
+    pub fn head(&self) -> u128 {
         self.keys[self.next]
+    }
+
+    /// The vector of that key.
+    fn vector(&self) -> &[u32] {
+        let width = self.run.form.width;
+        &self.vectors[self.next * width..][..width]
     }
 
     /// Goes on to the next key; false at the end.
     #[inline(always)]
-    fn advance(&mut self) -> Result<bool, SpillError> {
+    pub fn advance(&mut self) -> Result<bool, SpillError> {
         self.next += 1;
         if self.next < self.keys.len() {
             return Ok(true);
         }
-        self.next = 0;
-        Block::new(&self.bytes).read(&mut self.place, READ_KEYS, &mut self.keys);
+        self.read_keys();
         if self.keys.is_empty() { self.read_block() } else { Ok(true) }
     }
 
@@ -235,17 +323,35 @@ impl Reader {
         let read = self.run.spill.read(&slot, &mut self.bytes);
         self.run.spill.release(slot);
         read?;
-        self.place = Place::default();
-        Block::new(&self.bytes).read(&mut self.place, READ_KEYS, &mut self.keys);
+        (self.place, self.before) = (Place::default(), 0);
+        if self.run.form.width > 0 {
+            self.places.look(&self.bytes, Block::new(&self.bytes).count(), self.run.form.width);
+        }
+        self.read_keys();
         Ok(true)
+    }
+
+    /// Takes the next keys from the block, and their vectors.
+    fn read_keys(&mut self) {
+        self.next = 0;
+        Block::new(&self.bytes).read(&mut self.place, READ_KEYS, &mut self.keys);
+        if self.run.form.width > 0 {
+            self.vectors.clear();
+            for number in self.before..self.before + self.keys.len() {
+                self.places.read(&self.bytes, number, &mut self.vectors);
+            }
+            self.before += self.keys.len();
+        }
     }
 }
 
 /// Writes a run, key by key.
 pub(crate) struct Writer {
     run: Run,
-    /// Keys that were not written yet.
+    /// Keys that were not written yet, and their vectors if they have any.
     pending: Vec<u128>,
+    vectors: Vec<u32>,
+    differences: Differences,
     bytes: Vec<u8>,
 }
 
@@ -253,13 +359,25 @@ impl Writer {
     /// A run of at most so many `keys`, whose filter may have so many bytes if there is memory for it.
     pub fn new(spill: &Arc<Spill>, grant: &Grant, form: Form, keys: u64, filter_bytes: u64) -> Writer {
         // What is left must do for the index.
-        let index = keys / LEAST_KEYS_PER_BLOCK * INDEX_BYTES + INDEX_BYTES;
+        let least_keys = match form.width {
+            0 => LEAST_KEYS_PER_BLOCK,
+            width => (BLOCK_BYTES / (width * 4 + size_of::<u64>())) as u64,
+        };
+        let index = keys / least_keys * INDEX_BYTES + INDEX_BYTES;
         let affordable = grant.left_bytes().saturating_sub(index) / 2 > filter_bytes;
         let filter = || RunFilter::new(keys, filter_bytes, form.common_bits, grant);
         let filter = if affordable { filter() } else { None };
         let (spill, grant) = (spill.clone(), grant.clone());
         let run = Run { spill, grant, firsts: Vec::new(), slots: Vec::new(), keys: 0, filter, form };
-        Writer { run, pending: Vec::new(), bytes: vec![0; BLOCK_BYTES] }
+        let (pending, vectors, differences) = (Vec::new(), Vec::new(), Differences::default());
+        Writer { run, pending, vectors, differences, bytes: vec![0; BLOCK_BYTES] }
+    }
+
+    /// Adds a key that is the hash of a vector; equal keys come in the order of their vectors.
+    pub fn push_vector(&mut self, key: u128, vector: &[u32]) -> Result<(), Shortage> {
+        self.vectors.extend_from_slice(vector);
+        self.differences.add(vector);
+        self.push(key)
     }
 
     /// Adds a key, which is larger than those before it.
@@ -284,7 +402,12 @@ impl Writer {
     /// Writes what does not fit into one block any more, as far as it fills blocks.
     fn write_full(&mut self) -> Result<(), Shortage> {
         loop {
-            let count = block::fitting(&self.pending, u128::BITS - self.run.form.key_bits, BLOCK_BYTES);
+            let [beside, common] = match self.run.form.width {
+                0 => [0, 0],
+                width => self.differences.sizes(width),
+            };
+            let (shift, room) = (u128::BITS - self.run.form.key_bits, BLOCK_BYTES - common);
+            let count = block::fitting(&self.pending, shift, room, beside);
             if count == self.pending.len() {
                 return Ok(());
             }
@@ -294,8 +417,15 @@ impl Writer {
 
     /// Writes the first `count` keys.
     fn write_block(&mut self, count: usize) -> Result<(), Shortage> {
-        let Writer { run, pending, bytes } = self;
+        let Writer { run, pending, vectors, differences, bytes } = self;
         block::encode(&pending[..count], u128::BITS - run.form.key_bits, bytes);
+        let width = run.form.width;
+        if width > 0 {
+            vectors::encode(&vectors[..count * width], width, bytes);
+            vectors.drain(..count * width);
+            differences.clear();
+            vectors.chunks_exact(width).for_each(|vector| differences.add(vector));
+        }
         if !run.grant.take(INDEX_BYTES) {
             return Err(Shortage::Memory);
         }

@@ -20,8 +20,10 @@ const LEAST_PIECE: usize = 64;
 const LOAD_PERCENT: usize = 80;
 const LEAST_KEYS: usize = 64;
 
-/// A candidate: the words of its key, leading ones first, and its place among those in the sieve.
+/// A candidate: the words of its key, leading ones first, and its place among those in the sieve. Where keys are hashes, which
+/// are short, the last of those words tells where its vector is.
 type Item = [u32; 5];
+const VECTOR: usize = 3;
 
 fn key_of(item: &Item) -> u128 {
     let half = |at: usize| (item[at] as u64) << 32 | item[at + 1] as u64;
@@ -46,6 +48,8 @@ pub(crate) struct Sieve {
     spill: Arc<Spill>,
     grant: Grant,
     bytes: u64,
+    /// Words of the vectors whose hashes the keys are; 0 if there are none.
+    width: usize,
     /// Items of a shard that are in memory: those of all parts, and those of one part that came back.
     near_room: usize,
     back_room: usize,
@@ -57,15 +61,25 @@ struct Division {
     bits: u32,
     near: usize,
     all: usize,
+    width: usize,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
     /// A chunk for each part.
-    near: Vec<Item>,
+    near: Items,
     parts: Vec<Part>,
     /// A part that came back.
-    back: Vec<Item>,
+    back: Items,
+    /// A chunk on its way to the disk or from there.
+    chunk: Vec<u8>,
+}
+
+/// Items, and the vectors that belong to them, if any do.
+#[derive(Debug, Default)]
+struct Items {
+    items: Vec<Item>,
+    vectors: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -76,61 +90,114 @@ struct Part {
     all: usize,
 }
 
-impl Shard {
-    fn chunk_mut(&mut self, part: usize, Division { near, .. }: Division) -> &mut [Item] {
-        &mut self.near[part * near..][..near]
+impl Items {
+    fn with_capacity(count: usize, width: usize) -> Items {
+        Items { items: Vec::with_capacity(count), vectors: Vec::with_capacity(count * width) }
     }
 
-    fn add(&mut self, item: Item, part: usize, division: Division, spill: &Spill) -> Result<(), SpillError> {
+    fn resize(&mut self, count: usize, width: usize) {
+        self.items.resize(count, Item::default());
+        self.vectors.resize(count * width, 0);
+    }
+}
+
+impl Shard {
+    fn add(
+        &mut self,
+        mut item: Item,
+        vector: &[u32],
+        part: usize,
+        division: Division,
+        spill: &Spill,
+    ) -> Result<(), SpillError> {
         if self.parts[part].near == division.near {
-            let slot = spill.put(bytemuck::cast_slice(self.chunk_mut(part, division)))?;
+            let slot = self.put(part, division, spill)?;
             self.parts[part].far.push(slot);
             self.parts[part].near = 0;
         }
-        let place = self.parts[part].near;
-        self.chunk_mut(part, division)[place] = item;
+        let at = part * division.near + self.parts[part].near;
+        if !vector.is_empty() {
+            item[VECTOR] = at as u32;
+            self.near.vectors[at * vector.len()..][..vector.len()].copy_from_slice(vector);
+        }
+        self.near.items[at] = item;
         self.parts[part].near += 1;
         self.parts[part].all += 1;
         Ok(())
     }
 
-    /// The items of a part, sorted.
-    fn sorted(&mut self, part: usize, division: Division, spill: &Spill) -> Result<&[Item], SpillError> {
-        let Shard { near, parts, back } = self;
-        let Part { near: count, far, .. } = &mut parts[part];
-        let mut items = &mut near[part * division.near..][..*count];
-        if !far.is_empty() {
-            back.clear();
-            back.extend_from_slice(items);
-            for slot in far.drain(..) {
-                let start = back.len();
-                back.resize(start + division.near, Item::default());
-                let read = spill.read(&slot, bytemuck::cast_slice_mut(&mut back[start..]));
-                spill.release(slot);
-                read?;
-            }
-            items = back;
+    /// Writes the chunk of a part.
+    fn put(&mut self, part: usize, Division { near, width, .. }: Division, spill: &Spill) -> Result<Slot, SpillError> {
+        let items = bytemuck::cast_slice(&self.near.items[part * near..][..near]);
+        if width == 0 {
+            return spill.put(items);
         }
-        items.sort_unstable_by_key(key_of);
-        Ok(items)
+        self.chunk.clear();
+        self.chunk.extend_from_slice(items);
+        self.chunk.extend_from_slice(bytemuck::cast_slice(&self.near.vectors[part * near * width..][..near * width]));
+        spill.put(&self.chunk)
+    }
+
+    /// The items of a part, sorted, and where their vectors are.
+    fn sorted(
+        &mut self,
+        part: usize,
+        Division { near: chunk, width, .. }: Division,
+        spill: &Spill,
+    ) -> Result<(&[Item], &[u32]), SpillError> {
+        let Shard { near, parts, back, chunk: bytes } = self;
+        let Part { near: count, far, .. } = &mut parts[part];
+        let range = part * chunk..part * chunk + *count;
+        if far.is_empty() {
+            let items = &mut near.items[range];
+            items.sort_unstable_by_key(key_of);
+            return Ok((items, &near.vectors));
+        }
+        back.resize(0, width);
+        back.items.extend_from_slice(&near.items[range.clone()]);
+        back.vectors.extend_from_slice(&near.vectors[range.start * width..range.end * width]);
+        for slot in far.drain(..) {
+            let start = back.items.len();
+            back.resize(start + chunk, width);
+            let items = bytemuck::cast_slice_mut(&mut back.items[start..]);
+            let read = if width == 0 {
+                spill.read(&slot, items)
+            } else {
+                bytes.resize(chunk * (size_of::<Item>() + width * 4), 0);
+                let read = spill.read(&slot, bytes);
+                let (first, second) = bytes.split_at(items.len());
+                items.copy_from_slice(first);
+                bytemuck::cast_slice_mut(&mut back.vectors[start * width..]).copy_from_slice(second);
+                read
+            };
+            spill.release(slot);
+            read?;
+        }
+        if width > 0 {
+            back.items.iter_mut().zip(0..).for_each(|(item, place)| item[VECTOR] = place);
+        }
+        back.items.sort_unstable_by_key(key_of);
+        Ok((&back.items, &back.vectors))
     }
 }
 
 impl Sieve {
-    /// A sieve in about so many bytes, which has slots of `spill` for what it cannot hold.
-    pub fn new(shards: usize, bytes: u64, spill: &Arc<Spill>, grant: &Grant) -> Result<Sieve, Full> {
+    /// A sieve in about so many bytes, for keys with vectors of `width` words, which has slots of `spill` for what it cannot
+    /// hold.
+    pub fn new(shards: usize, bytes: u64, width: usize, spill: &Arc<Spill>, grant: &Grant) -> Result<Sieve, Full> {
         // One part is for the bits, two thirds of the rest for chunks.
-        let (room, items) = (bytes.clamp(64, 1 << 31) as usize, bytes as usize * 7 / 8 / size_of::<Item>() / shards);
+        let item_bytes = size_of::<Item>() + width * 4;
+        let (room, items) = (bytes.clamp(64, 1 << 31) as usize, bytes as usize * 7 / 8 / item_bytes / shards);
         let (near_room, back_room) = ((items * 2 / 3).max(LEAST_KEYS), (items / 3).max(LEAST_KEYS));
-        let (words, chunk) = (room.div_ceil(64), chunk_items(spill));
-        let charged =
-            shards * (near_room + back_room) * size_of::<Item>() + words * 8 + room / chunk * size_of::<Slot>();
+        let (words, chunk) = (room.div_ceil(64), spill.slot_bytes() / item_bytes);
+        let charged = shards * (near_room + back_room) * item_bytes + words * 8 + room / chunk * size_of::<Slot>();
         if !grant.take(charged as u64) {
             return Err(Full);
         }
         let shard = |_| {
-            let (near, back) = (vec![Item::default(); near_room], Vec::with_capacity(back_room));
-            Mutex::new(Shard { near, parts: Vec::new(), back })
+            let (mut near, back) = (Items::default(), Items::with_capacity(back_room, width));
+            near.resize(near_room, width);
+            Mutex::new(Shard { near, parts: Vec::new(), back, chunk: Vec::new() })
         };
         Ok(Sieve {
             first: 0,
@@ -142,6 +209,7 @@ impl Sieve {
             spill: spill.clone(),
             grant: grant.clone(),
             bytes: charged as u64,
+            width,
             near_room,
             back_room,
         })
@@ -153,15 +221,17 @@ impl Sieve {
 
     /// How shards are divided for so many candidates.
     fn divided_for(&self, candidates: usize) -> Division {
-        let one = Division { bits: 0, near: self.near_room, all: self.near_room };
+        let width = self.width;
+        let one = Division { bits: 0, near: self.near_room, all: self.near_room, width };
         let fits = |room: usize| room * LOAD_PERCENT / 100 * self.shards.len() >= candidates;
         if fits(self.near_room) {
             return one;
         }
         let most_bits = (self.near_room / LEAST_KEYS).ilog2();
         let bits = (0..most_bits).find(|bits| fits(self.back_room << bits)).unwrap_or(most_bits);
-        let near = (self.near_room >> bits).min(chunk_items(&self.spill)).min(self.back_room);
-        let divided = Division { bits, near, all: self.back_room };
+        let chunk = self.spill.slot_bytes() / (size_of::<Item>() + width * 4);
+        let near = (self.near_room >> bits).min(chunk).min(self.back_room);
+        let divided = Division { bits, near, all: self.back_room, width };
         // A few parts that wait on disk hold no more than memory does.
         if divided.all << bits > one.all { divided } else { one }
     }
@@ -187,13 +257,14 @@ impl Sieve {
                 break;
             }
             keys.read(0, ready, &mut piece);
-            for key in piece.chunks_exact(words) {
+            for record in piece.chunks_exact(words + self.width) {
+                let (key, vector) = record.split_at(words);
                 let high = (key[0] as u64) << 32 | key[1] as u64;
                 let part = shard_of(high << shard_bits, division.bits);
                 let mut item = [0, 0, 0, 0, self.len as u32];
                 item[..words].copy_from_slice(key);
                 let shard = own(&mut self.shards[shard_of(high, shard_bits)]);
-                shard.add(item, part, division, &spill).map_err(Shortage::Disk)?;
+                shard.add(item, vector, part, division, &spill).map_err(Shortage::Disk)?;
                 self.len += 1;
             }
             keys.advance(ready);
@@ -212,9 +283,9 @@ impl Sieve {
     pub fn ask(&self, shard: usize, mut ask: impl FnMut(&Asked) -> Result<(), SpillError>) -> Result<(), SpillError> {
         let mut shard = self.lock(shard);
         for part in 0..shard.parts.len() {
-            let items = shard.sorted(part, self.division, &self.spill)?;
+            let (items, vectors) = shard.sorted(part, self.division, &self.spill)?;
             if !items.is_empty() {
-                ask(&Asked { sieve: self, items })?;
+                ask(&Asked { sieve: self, items, vectors })?;
             }
         }
         Ok(())
@@ -234,11 +305,6 @@ fn own(shard: &mut Mutex<Shard>) -> &mut Shard {
     shard.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Items that fit into a slot.
-fn chunk_items(spill: &Spill) -> usize {
-    spill.slot_bytes() / size_of::<Item>()
-}
-
 impl Drop for Sieve {
     fn drop(&mut self) {
         self.grant.give_back(self.bytes);
@@ -251,6 +317,7 @@ impl Drop for Sieve {
 pub(crate) struct Asked<'a> {
     sieve: &'a Sieve,
     items: &'a [Item],
+    vectors: &'a [u32],
 }
 
 /// One of them.
@@ -267,9 +334,15 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
     pub fn key(&self) -> u128 {
-        key_of(self.item)
+        if self.asked.sieve.width > 0 { key_of(self.item) >> 64 << 64 } else { key_of(self.item) }
+    }
+
+    /// What the key is the hash of, if it is one.
+    pub fn vector(&self) -> &'a [u32] {
+        let width = self.asked.sieve.width;
+        &self.asked.vectors[self.item[VECTOR] as usize * width..][..width]
     }
 
     /// How many candidates came before it.

@@ -115,7 +115,7 @@ fn many_candidates_pass_in_order_and_each_once() {
     {
         let disk = Arc::new(spill(Faulty::sound(), BLOCK_BYTES));
         let (budget, words) = (Budget::new(1 << 20), if wide { 4 } else { 2 });
-        let mut sieve = Sieve::new(shards, bytes, &disk, &budget.grant("sieve", u64::MAX)).unwrap();
+        let mut sieve = Sieve::new(shards, bytes, 0, &disk, &budget.grant("sieve", u64::MAX)).unwrap();
         assert!(sieve.bytes() <= bytes + (shards as u64) * 64 * 2 * 20, "{}", sieve.bytes());
         let mut keys = Queue::new(words, Grant::unlimited(), None);
         let all: Vec<Vec<u32>> = (0..20_000).map(|_| (0..words).map(|_| draw.bits() as u32).collect()).collect();
@@ -158,7 +158,7 @@ fn merging_keeps_every_key_once_and_takes_no_more_disk() {
     let disk = Faulty::sound();
     let size = disk.size();
     let spill = Arc::new(spill(disk, BLOCK_BYTES));
-    let form = |level: u32| Form { key_bits: 60, common_bits: 0, born: 3, levels: [level, level] };
+    let form = |level: u32| Form { key_bits: 60, common_bits: 0, born: 3, levels: [level, level], width: 0 };
     let (mut all, mut runs) = (HashSet::new(), Vec::new());
     for level in [9, 4, 6] {
         let mut keys: Vec<u128> = (0..30_000).map(|_| (draw.below(60_000) as u128 * 77_777_777) << 68).collect();
@@ -173,6 +173,59 @@ fn merging_keeps_every_key_once_and_takes_no_more_disk() {
     let merged = Run::merge(runs, 10_000).unwrap().unwrap();
     assert_eq!((merged.keys(), merged.levels()), (all.len() as u64, [4, 9]));
     assert!(size.load(Ordering::Relaxed) <= before + 3 * BLOCK_BYTES);
+    drop(merged);
+    assert_eq!(grant.used_bytes(), 0);
+}
+
+/// Hashes of so few bits that most are those of many vectors, and some fill several blocks.
+#[test]
+fn vectors_are_told_apart_where_their_hashes_are_equal() {
+    const WIDTH: usize = 5;
+    let vector = |number: u64| [number as u32 % 50, 7, number as u32 / 50, 0, (number % 3) as u32];
+    let hash = |number: u64| if number.is_multiple_of(2) { 1 << 63 } else { (number % 97) << 50 };
+    let (grant, mut draw) = (Budget::new(1 << 20).grant("store", 1 << 20), Draw::new(0));
+    let disk = Arc::new(spill(Faulty::sound(), BLOCK_BYTES));
+    let form = Form { key_bits: 64, common_bits: 0, born: 0, levels: [0, 0], width: WIDTH };
+    let (mut all, mut runs) = (HashSet::new(), Vec::new());
+    for _ in 0..3 {
+        let mut numbers: Vec<u64> = (0..6_000).map(|_| draw.below(20_000)).collect();
+        numbers.sort_by_key(|&number| (hash(number), vector(number)));
+        numbers.dedup();
+        let mut writer = Writer::new(&disk, &grant, form, numbers.len() as u64, 2_000);
+        for &number in &numbers {
+            writer.push_vector((hash(number) as u128) << 64, &vector(number)).unwrap();
+        }
+        all.extend(numbers);
+        runs.extend(writer.finish().unwrap());
+    }
+    let merged = Run::merge(runs, 10_000).unwrap().unwrap();
+    assert_eq!(merged.keys(), all.len() as u64);
+    let mut read = HashSet::new();
+    merged
+        .visit(|key, vector| {
+            assert!(read.insert((key, vector.to_vec())));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(read, all.iter().map(|&number| ((hash(number) as u128) << 64, vector(number).to_vec())).collect());
+    // A sieve that holds all of them, and one that has most on disk.
+    for bytes in [1 << 20, 40 << 10] {
+        let mut sieve = Sieve::new(1, bytes, WIDTH, &disk, &Grant::unlimited()).unwrap();
+        let mut keys = Queue::new(2 + WIDTH, Grant::unlimited(), None);
+        let first = keys.extend(20_000).unwrap();
+        for number in 0..20_000 {
+            let hash = hash(number);
+            let record = [&[(hash >> 32) as u32, hash as u32][..], &vector(number)].concat();
+            keys.write(first + number as usize, &record);
+        }
+        let mut done = 0;
+        while !keys.is_empty() {
+            let count = sieve.fill(&mut keys, false, done).unwrap();
+            sieve.ask(0, |asked| merged.answer(asked).map(|_| ())).unwrap();
+            assert!((0..count).all(|at| sieve.is_known(at) == all.contains(&(done + at as u64))));
+            done += count as u64;
+        }
+    }
     drop(merged);
     assert_eq!(grant.used_bytes(), 0);
 }

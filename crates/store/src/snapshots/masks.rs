@@ -12,8 +12,8 @@ pub(crate) const ANCHORED: u32 = u32::MAX - 1;
 
 /// Not a set.
 const NONE: u16 = u16::MAX;
-/// So many sets there can be; one bit of a tag is the table's.
-const MOST_SETS: usize = (1 << 15) - 1;
+/// So many sets there can be.
+pub(super) const MOST_SETS: usize = NONE as usize;
 
 #[derive(Debug, Default)]
 struct Set {
@@ -106,10 +106,10 @@ impl Masks {
         self.live
     }
 
-    /// Is there room for the sets that so many meetings may make?
-    pub fn has_room(&self, meetings: usize) -> bool {
+    /// How many sets there may be after so many meetings, each of which may make one of one that is there.
+    pub fn after(&self, meetings: usize) -> usize {
         let used = self.sets.len() - self.free.len();
-        used + meetings.min(used) + 2 <= MOST_SETS
+        used + meetings.min(used) + 2
     }
 
     #[inline]

@@ -1,26 +1,25 @@
 //! A set of keys of up to 128 bits, each with the number of a set of snapshots: a state is held once, in however many it is.
 //!
-//! Lines are like those of [`crate::packed`], but in whole bytes; a place takes two bytes more. A state whose set is empty is held no
-//! more: the next that comes to its line takes its place, so nothing is cleaned up when a level is dropped. What finds its
-//! home full of others goes to another line, and the line is marked: only where it is marked a lookup goes on. When too many
-//! lines are marked, what is held no more is cleared away and who is not at home moves closer; that takes no memory. When
-//! the table grows, those that are not at home wait outside ([`super::outside`]).
+//! Lines are like those of [`crate::packed`], and the number is the tag of a key, of just as many bits as there are sets. A state
+//! whose set is empty is held no more: the next that comes to its line takes its place, so nothing is cleaned up when a
+//! level is dropped. What finds its home full of others goes to another line, and the line is marked: only where it is marked a
+//! lookup goes on. When too many lines are marked, or sets have lost their states, what is held no more is cleared away and who is
+//! not at home moves closer; that takes no memory ([`order`]).
 
 mod order;
 
-use super::compact::{REST_BITS, TRIES, scan};
-use super::masks::Masks;
-use super::places::{Shape, by_tail, own};
-use crate::arena::{Arena, LINE, Line, Pages};
+use super::masks::{MOST_SETS, Masks};
+use crate::arena::{Arena, LINE, Line, PAGE_LINES, Pages};
 use crate::budget::{Full, Grant};
 use crate::cache::Distinct;
-use crate::packed::Run;
+use crate::packed::geometry::{Found, Geometry, TRIES};
+use crate::packed::tagged::{is_marked, mark};
+use crate::packed::{Run, by_length};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-const TAG_BYTES: usize = 2;
-/// In the tag of a line's first place: states that are at home here may be elsewhere.
-const MARKED: u16 = 1 << 15;
-/// How full a table may be of states that are held.
+/// How full a table may be of states that are held, where a line has so many places and where it has fewer.
+const MANY_PLACES: usize = 8;
 const LOAD_PERCENT: usize = 85;
 const SHORT_LOAD_PERCENT: usize = 78;
 /// By how much tables grow.
@@ -33,73 +32,44 @@ const MASKS_PIECE: usize = 16 << 10;
 /// Lines may be marked before the table is put in order again: a share of all, and so many times what is usual.
 const MARKED_SHARE: usize = 3;
 const MARKED_TIMES: usize = 2;
+/// Bits of a tag at first, and numbers for each set that is in use.
+const FIRST_TAG_BITS: u32 = 6;
+const NUMBERS_PER_SET: usize = 2;
 
-/// States in a line.
-const fn slots(tail: usize) -> usize {
-    LINE * 4 / (4 + TAG_BYTES + tail)
+/// States that may be held in so many lines.
+fn room(geometry: &Geometry, lines: usize) -> usize {
+    let percent = if geometry.slots() >= MANY_PLACES { LOAD_PERCENT } else { SHORT_LOAD_PERCENT };
+    lines * geometry.slots() * percent / 100
 }
 
-/// States that may be held in a hundred lines.
-const fn room_of_hundred(tail: usize) -> usize {
-    slots(tail) * if tail <= 4 { LOAD_PERCENT } else { SHORT_LOAD_PERCENT }
-}
-
-#[inline(always)]
-fn tag_of<const TAIL: usize>(line: &Line, place: usize) -> u16 {
-    let tags: &[u16] = bytemuck::cast_slice(line);
-    tags[slots(TAIL) * 2 + place] & !MARKED
-}
-
-#[inline(always)]
-fn is_marked<const TAIL: usize>(line: &Line) -> bool {
-    let tags: &[u16] = bytemuck::cast_slice(line);
-    tags[slots(TAIL) * 2] & MARKED != 0
-}
-
-#[inline(always)]
-fn tail_of<const TAIL: usize>(line: &Line, place: usize) -> &[u8; TAIL] {
-    let bytes: &[u8] = bytemuck::cast_slice(line);
-    bytes[slots(TAIL) * (4 + TAG_BYTES) + place * TAIL..][..TAIL].try_into().expect("a whole tail")
-}
-
-#[inline(always)]
-fn set_tag<const TAIL: usize>(line: &mut Line, place: usize, tag: u16) {
-    let tags: &mut [u16] = bytemuck::cast_slice_mut(line);
-    let old = &mut tags[slots(TAIL) * 2 + place];
-    *old = *old & MARKED | tag;
-}
-
-#[inline(always)]
-fn put<const TAIL: usize>(line: &mut Line, place: usize, entry: u32, tag: u16, tail: [u8; TAIL]) {
-    line[place] = entry;
-    set_tag::<TAIL>(line, place, tag);
-    let bytes: &mut [u8] = bytemuck::cast_slice_mut(line);
-    bytes[slots(TAIL) * (4 + TAG_BYTES) + place * TAIL..][..TAIL].copy_from_slice(&tail);
-}
-
-/// Is the state of an entry in another line than its home?
-#[inline(always)]
-fn is_displaced(entry: u32) -> bool {
-    entry >> REST_BITS > 1
+/// The bits of a number below `numbers`.
+fn bits_for(numbers: usize) -> u32 {
+    numbers.next_power_of_two().ilog2()
 }
 
 /// Where a state that is held, or was, lies.
 enum Spot {
-    Line(usize, usize),
-    Aside(usize),
+    Line(usize, u32),
+    Aside(u128),
+}
+
+/// Where there is room for a state.
+#[derive(Clone, Copy)]
+struct Place {
+    line: usize,
+    place: u32,
+    attempt: u32,
 }
 
 /// The states of one shard.
 #[derive(Debug)]
 pub(crate) struct LevelTable {
     key_bits: u32,
-    /// Leading bits that are the same in all keys.
-    common_bits: u32,
     lines: Pages,
-    shape: Shape,
+    geometry: Geometry,
     pub masks: Masks,
-    /// States that found no room; practically always empty.
-    aside: Vec<(u128, u16)>,
+    /// States that found no room, about one in a thousand, without the bits that all keys have in common.
+    aside: HashMap<u128, u16>,
     marked: usize,
     usually_marked: usize,
     /// Places that are taken by states that are not at home there.
@@ -122,11 +92,10 @@ impl LevelTable {
         }
         Ok(LevelTable {
             key_bits,
-            common_bits,
-            shape: Shape::new(key_bits, common_bits, lines.lines()),
+            geometry: Geometry::tagged(key_bits, common_bits, lines.lines(), FIRST_TAG_BITS).roomy(),
             lines,
             masks: Masks::new(),
-            aside: Vec::new(),
+            aside: HashMap::new(),
             marked: 0,
             usually_marked: 0,
             displaced: 0,
@@ -138,10 +107,11 @@ impl LevelTable {
         })
     }
 
-    /// Bytes that a state takes in a full table of about so many states.
+    /// Bytes that a state takes at most in a full table of about so many states.
     pub fn bytes_per_state(key_bits: u32, states: u64) -> u64 {
-        let lines = (states / LINE as u64).clamp(64, 1 << 31) as usize;
-        (LINE as u64 * 4 * 100).div_ceil(room_of_hundred(Shape::new(key_bits, 0, lines).tail) as u64)
+        let lines = (states as usize / LINE).next_multiple_of(PAGE_LINES).clamp(PAGE_LINES, 1 << 31);
+        let geometry = Geometry::tagged(key_bits, 0, lines, u16::BITS);
+        (size_of::<Line>() as u64 * 100).div_ceil(room(&geometry, 100) as u64)
     }
 
     /// Makes sure that `count` more states of keys of `key_bits` bits fit, and that so many meetings can be noted.
@@ -156,40 +126,44 @@ impl LevelTable {
     }
 
     fn reserve_growing(&mut self, count: usize, key_bits: u32, least_percent: usize) -> Result<(), Full> {
-        if key_bits > self.key_bits {
-            // Those that are there end with zeros.
-            let before = std::mem::replace(&mut self.key_bits, key_bits);
-            let new = Shape::new(key_bits, self.common_bits, self.lines.lines());
-            let least = (self.masks.live() * 100).div_ceil(room_of_hundred(new.tail)) + 1;
-            if new.tail != self.shape.tail && !self.grow(least.max(self.lines.lines())) {
-                self.key_bits = before;
-                return Err(Full);
-            }
-        }
-        let wanted = self.masks.live() + count;
-        if wanted > self.lines.lines() * room_of_hundred(self.shape.tail) / 100 {
-            let least = (wanted * 100).div_ceil(room_of_hundred(self.shape.tail)) + 1;
-            let comfortable = least.max(self.lines.lines() * GROWTH_PERCENT / 100);
-            let smallest = least.max(self.lines.lines() * least_percent / 100);
-            if ![comfortable, smallest].into_iter().any(|lines| self.grow(lines)) {
-                return Err(Full);
-            }
-        }
         let in_order = self.marked <= (self.lines.lines() / MARKED_SHARE).max(self.usually_marked * MARKED_TIMES);
-        if !in_order || !self.masks.has_room(count) {
-            by_tail!(self.shape.tail, TAIL => self.tidy::<TAIL>());
+        let is_untidy = !in_order || self.masks.after(count) > 1 << self.geometry.tag_bits();
+        if is_untidy {
+            by_length!(self, LONG => self.tidy::<LONG>());
         }
+        let (tag_bits, sets) = (self.geometry.tag_bits(), self.masks.after(count));
+        if sets > MOST_SETS {
+            return Err(Full);
+        }
+        let (wanted, lines) = (self.masks.live() + count, self.lines.lines());
+        let fits =
+            key_bits <= self.geometry.key_bits() && sets <= 1 << tag_bits && wanted <= room(&self.geometry, lines);
+        // What was put in order should not have to be again soon.
+        let comfortable = if is_untidy { sets * NUMBERS_PER_SET } else { sets };
+        if !fits || comfortable > 1 << tag_bits {
+            let mut grow = |numbers: usize, percent: usize| {
+                let tag_bits = bits_for(numbers.min(MOST_SETS)).max(tag_bits);
+                let new = self.geometry.with(key_bits.max(self.key_bits), lines).with_tags(tag_bits);
+                let least = (wanted * 100).div_ceil(room(&new, 100)) + 1;
+                self.grow(if least > lines { least.max(lines * percent / 100) } else { lines }, new)
+            };
+            let sizes = [(comfortable, GROWTH_PERCENT), (comfortable, least_percent), (sets, least_percent)];
+            if !sizes.into_iter().any(|(numbers, percent)| grow(numbers, percent)) && !fits {
+                return Err(Full);
+            }
+        }
+        self.key_bits = key_bits.max(self.key_bits);
         while self.charged < self.masks.bytes() {
             if !self.grant.take(MASKS_PIECE as u64) {
                 return Err(Full);
             }
             self.charged += MASKS_PIECE;
         }
-        if self.masks.has_room(count) { Ok(()) } else { Err(Full) }
+        Ok(())
     }
 
     pub fn prefetch(&self, keys: Run) {
-        keys.high.iter().for_each(|&high| self.lines.prefetch(self.shape.home(high).0));
+        keys.high.iter().for_each(|&high| self.lines.prefetch(self.geometry.split(high).0));
     }
 
     /// Enters states of the level under construction, says of each whether it was not held, and returns how many were not;
@@ -197,10 +171,10 @@ impl LevelTable {
     pub fn insert_all(&mut self, keys: Run, fresh: &[AtomicU8], lanes: &[AtomicU64]) -> usize {
         self.prefetch(keys);
         let mut count = 0;
-        by_tail!(self.shape.tail, TAIL => {
+        by_length!(self, LONG => {
             for (index, fresh) in fresh.iter().enumerate() {
                 let change = |masks: &mut Masks, held: Option<u16>| held.map_or(masks.found(), |tag| masks.meet(tag));
-                match self.enter::<TAIL>(keys.key(index), change) {
+                match self.enter::<LONG>(keys.key(index), change) {
                     Some(tag) => {
                         if let Some(lanes) = lanes.get(index) {
                             lanes.store(self.masks.lanes(tag), Ordering::Relaxed);
@@ -222,13 +196,13 @@ impl LevelTable {
     /// Gives a state one more reason to be held, for which there must be room.
     pub fn keep(&mut self, key: u128, member: u32) {
         let change = |masks: &mut Masks, held: Option<u16>| masks.with(held, member);
-        by_tail!(self.shape.tail, TAIL => _ = self.enter::<TAIL>(key, change));
+        by_length!(self, LONG => _ = self.enter::<LONG>(key, change));
     }
 
     /// Puts a state of another table here, where it is not.
     pub fn restore(&mut self, key: u128, members: &[u32]) {
         let change = |masks: &mut Masks, _: Option<u16>| masks.number_of(members.to_vec());
-        by_tail!(self.shape.tail, TAIL => _ = self.enter::<TAIL>(key, change));
+        by_length!(self, LONG => _ = self.enter::<LONG>(key, change));
     }
 
     /// These snapshots are held no more.
@@ -239,71 +213,92 @@ impl LevelTable {
     /// Finds a state or gives it a place; its tag becomes what `change` makes of the one it had, if it was held. That
     /// one is returned.
     #[inline(always)]
-    fn enter<const TAIL: usize>(&mut self, key: u128, change: impl Fn(&mut Masks, Option<u16>) -> u16) -> Option<u16> {
-        let shape = self.shape;
-        let (home, rest) = shape.home((key >> 64) as u64);
-        let tail = shape.tail::<TAIL>(key);
-        let mut room: Option<(usize, usize, u32)> = None;
-        for attempt in 1..=TRIES {
-            let number = shape.compact.line(home, rest, attempt);
-            let line = self.lines.line_mut(number);
-            let (equal, empty) = scan(line, attempt << REST_BITS | rest);
-            let mut equal = equal & ((1 << slots(TAIL)) - 1);
-            while equal != 0 {
-                let place = equal.trailing_zeros() as usize;
-                if tail_of::<TAIL>(line, place) == &tail {
-                    let tag = tag_of::<TAIL>(line, place);
-                    return self.change::<TAIL>(Spot::Line(number, place), tag, change);
+    fn enter<const LONG: bool>(&mut self, key: u128, change: impl Fn(&mut Masks, Option<u16>) -> u16) -> Option<u16> {
+        let geometry = &self.geometry;
+        let (home, rest) = geometry.split((key >> 64) as u64);
+        let tail = geometry.tail::<LONG>(rest, key as u64);
+        let line = self.lines.line_mut(home);
+        match geometry.find::<LONG>(line, rest, tail, 1) {
+            Found::Here(place) => {
+                let tag = geometry.tag(line, place);
+                self.change(Spot::Line(home, place), tag, change)
+            }
+            Found::Room(place) if !is_marked(line) => {
+                let tag = change(&mut self.masks, None);
+                self.masks.come(tag);
+                geometry.put::<LONG>(line, place, rest, tail, 1);
+                geometry.set_tag(line, place, tag);
+                None
+            }
+            found => match self.look_elsewhere::<LONG>(key, found) {
+                Ok((spot, tag)) => self.change(spot, tag, change),
+                Err(room) => {
+                    let tag = change(&mut self.masks, None);
+                    self.masks.come(tag);
+                    self.take_place::<LONG>(key, room, tag);
+                    None
                 }
-                equal &= equal - 1;
+            },
+        }
+    }
+
+    /// Where a state lies that is not at home, and its tag; or where there is room for it.
+    #[inline(never)]
+    fn look_elsewhere<const LONG: bool>(&mut self, key: u128, mut found: Found) -> Result<(Spot, u16), Option<Place>> {
+        let Self { geometry, lines, masks, .. } = self;
+        let (home, rest) = geometry.split((key >> 64) as u64);
+        let tail = geometry.tail::<LONG>(rest, key as u64);
+        let mut room: Option<Place> = None;
+        for attempt in 1..=TRIES {
+            let number = geometry.line(home, rest, attempt);
+            let line = lines.line_mut(number);
+            if attempt > 1 {
+                found = geometry.find::<LONG>(line, rest, tail, attempt);
+            }
+            if let Found::Here(place) = found {
+                return Ok((Spot::Line(number, place), geometry.tag(line, place)));
             }
             if room.is_none() {
-                let place = empty.trailing_zeros() as usize;
-                let masks = &self.masks;
-                let place = if place < slots(TAIL) {
-                    Some(place)
-                } else {
-                    (0..slots(TAIL)).find(|&place| !masks.is_live(tag_of::<TAIL>(line, place)))
+                let place = match found {
+                    Found::Room(place) => Some(place),
+                    _ => (0..geometry.slots() as u32).find(|&place| !masks.is_live(geometry.tag(line, place))),
                 };
-                room = place.map(|place| (number, place, attempt));
+                room = place.map(|place| Place { line: number, place, attempt });
             }
-            if !is_marked::<TAIL>(line) {
+            if !is_marked(line) {
                 if room.is_some() {
-                    break;
+                    return Err(room);
                 }
-                let tags: &mut [u16] = bytemuck::cast_slice_mut(line);
-                tags[slots(TAIL) * 2] |= MARKED;
-                self.marked += 1;
+                self.marked += mark(line) as usize;
             }
         }
-        let bare = own(key, self.common_bits);
-        if let Some(index) = self.aside.iter().position(|&(aside, _)| aside == bare) {
-            return self.change::<TAIL>(Spot::Aside(index), self.aside[index].1, change);
+        // Who is aside came by every line that it might have been in, and those are marked.
+        let bare = geometry.own(key);
+        self.aside.get(&bare).map(|&tag| (Spot::Aside(bare), tag)).ok_or(room)
+    }
+
+    /// Puts a state that is not there into a place that is empty or that another state has lost, or aside.
+    fn take_place<const LONG: bool>(&mut self, key: u128, room: Option<Place>, tag: u16) {
+        let geometry = &self.geometry;
+        let Some(Place { line, place, attempt }) = room else {
+            self.aside.insert(geometry.own(key), tag);
+            return;
+        };
+        let rest = geometry.split((key >> 64) as u64).1;
+        let line = self.lines.line_mut(line);
+        let before = geometry.attempt(line, place);
+        if before > 0 {
+            self.masks.leave(geometry.tag(line, place));
+            self.displaced -= (before > 1) as usize;
+            geometry.clear(line, place);
         }
-        let tag = change(&mut self.masks, None);
-        self.masks.come(tag);
-        match room {
-            Some((number, place, attempt)) => {
-                let line = self.lines.line_mut(number);
-                if line[place] != 0 {
-                    self.masks.leave(tag_of::<TAIL>(line, place));
-                    self.displaced -= is_displaced(line[place]) as usize;
-                }
-                self.displaced += (attempt > 1) as usize;
-                put(line, place, attempt << REST_BITS | rest, tag, tail);
-            }
-            None => self.aside.push((bare, tag)),
-        }
-        None
+        self.displaced += (attempt > 1) as usize;
+        geometry.put::<LONG>(line, place, rest, geometry.tail::<LONG>(rest, key as u64), attempt);
+        geometry.set_tag(line, place, tag);
     }
 
     #[inline(always)]
-    fn change<const TAIL: usize>(
-        &mut self,
-        spot: Spot,
-        tag: u16,
-        change: impl Fn(&mut Masks, Option<u16>) -> u16,
-    ) -> Option<u16> {
+    fn change(&mut self, spot: Spot, tag: u16, change: impl Fn(&mut Masks, Option<u16>) -> u16) -> Option<u16> {
         let held = self.masks.is_live(tag).then_some(tag);
         let new = change(&mut self.masks, held);
         if new == tag {
@@ -317,52 +312,56 @@ impl LevelTable {
             }
         }
         match spot {
-            Spot::Line(number, place) => {
-                set_tag::<TAIL>(self.lines.line_mut(number), place, new);
-            }
-            Spot::Aside(index) => self.aside[index].1 = new,
+            Spot::Line(number, place) => self.geometry.set_tag(self.lines.line_mut(number), place, new),
+            Spot::Aside(key) => _ = self.aside.insert(key, new),
         }
         held
     }
 
     /// Visits all states that are held, without the bits that all have in common, with what they are held for.
     pub fn visit(&self, mut visit: impl FnMut(u128, &[u32])) {
-        by_tail!(self.shape.tail, TAIL => {
-            for number in 0..self.shape.compact.lines() {
-                let line = self.lines.line(number);
-                for place in (0..slots(TAIL)).filter(|&place| line[place] != 0) {
-                    let members = self.masks.members(tag_of::<TAIL>(line, place));
-                    if !members.is_empty() {
-                        visit(self.shape.key::<TAIL>(number, line[place], tail_of(line, place)).0, members);
-                    }
+        let mut meet = |key: u128, tag: u16| {
+            if self.masks.is_live(tag) {
+                visit(key, self.masks.members(tag));
+            }
+        };
+        by_length!(self, LONG => {
+            for number in 0..self.geometry.lines() {
+                let (line, base) = (self.lines.line(number), self.geometry.base(number));
+                for place in ones(self.geometry.taken(line)) {
+                    meet(self.geometry.key::<LONG>(number, base, line, place).0, self.geometry.tag(line, place));
                 }
             }
         });
-        let aside = self.aside.iter().map(|&(key, tag)| (key, self.masks.members(tag)));
-        aside.filter(|(_, members)| !members.is_empty()).for_each(|(key, members)| visit(key, members));
+        self.aside.iter().for_each(|(&key, &tag)| meet(key, tag));
     }
 
     /// What a key is held for, if it is.
     pub fn members(&self, key: u128) -> &[u32] {
-        let (home, rest) = self.shape.home((key >> 64) as u64);
-        by_tail!(self.shape.tail, TAIL => {
-            let tail = self.shape.tail::<TAIL>(key);
+        let (home, rest) = self.geometry.split((key >> 64) as u64);
+        by_length!(self, LONG => {
+            let tail = self.geometry.tail::<LONG>(rest, key as u64);
             for attempt in 1..=TRIES {
-                let line = self.lines.line(self.shape.compact.line(home, rest, attempt));
-                let is_it = |&place: &usize| {
-                    line[place] == attempt << REST_BITS | rest && tail_of::<TAIL>(line, place) == &tail
-                };
-                if let Some(place) = (0..slots(TAIL)).find(is_it) {
-                    return self.masks.members(tag_of::<TAIL>(line, place));
+                let line = self.lines.line(self.geometry.line(home, rest, attempt));
+                if let Found::Here(place) = self.geometry.find::<LONG>(line, rest, tail, attempt) {
+                    return self.masks.members(self.geometry.tag(line, place));
                 }
-                if !is_marked::<TAIL>(line) {
+                if !is_marked(line) {
                     break;
                 }
             }
         });
-        let aside = self.aside.iter().find(|&&(aside, _)| aside == own(key, self.common_bits));
-        aside.map_or(&[], |&(_, tag)| self.masks.members(tag))
+        self.aside.get(&self.geometry.own(key)).map_or(&[], |&tag| self.masks.members(tag))
     }
+}
+
+/// The places of ones.
+fn ones(mut bits: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (place < u32::BITS).then_some(place)
+    })
 }
 
 impl Drop for LevelTable {

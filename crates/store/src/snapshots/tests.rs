@@ -129,7 +129,7 @@ fn sets_that_become_too_many_are_an_answer() {
     let mut full = false;
     for level in 0..60 {
         table.masks.begin(level, true, |_| 0);
-        let keys: Vec<u128> = (0..40_000u64)
+        let keys: Vec<u128> = (0..80_000u64)
             .filter(|number| key(*number, 128) >> (level % 100) & 1 == 1)
             .map(|number| key(number, 50))
             .collect();

@@ -11,6 +11,7 @@ use crate::batch::Batch;
 use crate::budget::Full;
 use crate::codec::Coder;
 use crate::disk::Shortage;
+use crate::intern::Intern;
 use crate::packed::Packed;
 use crate::runs::Layers;
 use std::ops::Range;
@@ -30,11 +31,17 @@ pub(super) struct Below {
     since: [u32; 2],
     /// All tables leave, not only the older generation.
     everything: bool,
+    /// What the younger table of a shard may take where states are held as they are.
+    most_bytes: usize,
 }
 
 impl Below {
     pub fn layers(&self) -> &Layers {
         &self.layers
+    }
+
+    pub fn layers_mut(&mut self) -> &mut Layers {
+        &mut self.layers
     }
 
     pub fn bytes(&self) -> usize {
@@ -43,10 +50,15 @@ impl Below {
 }
 
 impl Tiers {
-    /// The same with room below; only for exact tiers of keys.
-    pub fn above(mut self, layers: Layers) -> Tiers {
-        assert!(matches!(own(&mut self.shards[0]).last, Table::Packed(_)), "only keys can be written to disk");
-        self.below = Some(Below { layers, arena: None, since: [0; 2], everything: true });
+    /// The same with room below; only for exact tiers of keys, and of states as they are.
+    pub fn above(mut self, mut layers: Layers) -> Tiers {
+        match &own(&mut self.shards[0]).last {
+            Table::Packed(_) => {}
+            Table::Vectors(table) => layers.hash(table.stride()),
+            _ => unreachable!("what is not exact is not written to disk"),
+        }
+        let most_bytes = usize::MAX;
+        self.below = Some(Below { layers, arena: None, since: [0; 2], everything: true, most_bytes });
         self
     }
 
@@ -65,14 +77,13 @@ impl Tiers {
 
     /// Is there room for the keys of all these blocks, whatever of them is fresh? Where there is no disk nobody knows.
     pub fn has_room(&mut self, entries: &[&Entry]) -> bool {
-        if self.below.is_none() {
-            return true;
-        }
+        let Some(most_bytes) = self.below.as_ref().map(|below| below.most_bytes) else { return true };
         let key_bits = *self.key_bits.get_mut();
         self.shards.iter_mut().enumerate().all(|(number, shard)| {
             let count = entries.iter().map(|entry| entry.states.count_in(number)).sum();
             match &mut own(shard).last {
                 Table::Packed(packed) => packed.reserve_well(count, key_bits).is_ok(),
+                Table::Vectors(table) => table.reserve_within(count, most_bytes).is_ok(),
                 _ => true,
             }
         })
@@ -85,10 +96,13 @@ impl Tiers {
         // Where there is one generation it becomes the older one and nothing leaves, if there is room for another.
         let another = below.layers.generation_bytes(coder.bytes() as u64) / 2;
         let another = another.max((self.shards.len() * PAGE_BYTES) as u64);
-        let has_older = !own(&mut self.shards[0]).frozen.is_empty();
+        let has_older = own(&mut self.shards[0]).generations() > 1;
         let leaves_some = below.layers.defers() && (has_older || self.grant.left_bytes() >= another);
         below.everything = everything || !leaves_some;
-        let leaving = |shard: &Shard| shard.leaving(below.everything).map(Packed::len).sum::<usize>() as u64;
+        let leaving = |shard: &Shard| {
+            let vectors = shard.leaving_vectors(below.everything).map(Intern::len).sum::<usize>();
+            (shard.leaving(below.everything).map(Packed::len).sum::<usize>() + vectors) as u64
+        };
         let keys = self.shards.iter().map(|shard| leaving(&lock(shard))).sum();
         below.layers.level = level;
         below.layers.begin_flush(self.shard_bits, keys, coder.bytes() as u64);
@@ -101,7 +115,12 @@ impl Tiers {
         let spare = self.grant.left_bytes() as usize / 4 / self.shards.len() / size_of::<u128>();
         let [older, younger] = below.since;
         let levels = [[older, younger], [younger, below.layers.level]];
-        for (table, levels) in tables.leaving(below.everything).zip(&levels[2 - tables.generations()..]) {
+        let levels = &levels[2 - tables.generations()..];
+        if matches!(tables.last, Table::Vectors(_)) {
+            drop(tables);
+            return self.flush_vectors(shard, below.everything, levels);
+        }
+        for (table, levels) in tables.leaving(below.everything).zip(levels) {
             let most = (table.outside() / MOST_PASSES).max(FEW_KEYS).max(spare);
             below.layers.write(shard, table, *levels, most)?;
         }
@@ -110,6 +129,14 @@ impl Tiers {
 
     /// Drops what was written and makes room for what comes.
     pub fn end_flush(&mut self, coder: &Coder) -> Result<(), Shortage> {
+        if self.holds_vectors() {
+            let everything = self.below.as_ref().is_some_and(|below| below.everything);
+            self.replace_vectors(everything).map_err(|Full| Shortage::Memory)?;
+            let Some(below) = &mut self.below else { return Ok(()) };
+            below.most_bytes = below.layers.generation_bytes(0) as usize / self.shards.len();
+            below.since = [below.since[1], below.layers.level];
+            return below.layers.end_flush(0);
+        }
         let Some(below) = &mut self.below else { return Ok(()) };
         let (key_bits, others, level) = (*self.key_bits.get_mut(), coder.bytes() as u64, below.layers.level);
         // First everything that leaves, in all shards: the memory of tables is given back as a whole.
@@ -156,7 +183,7 @@ pub(super) fn enter_younger_first(younger: &mut Packed, older: &[Packed], states
 impl Shard {
     /// How many tables there are.
     fn generations(&self) -> usize {
-        self.frozen.len() + 1
+        self.frozen.len() + self.older.is_some() as usize + 1
     }
 
     /// The tables that leave, oldest first.

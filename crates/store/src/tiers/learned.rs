@@ -2,11 +2,26 @@
 
 use super::{BLOCK, Block, Entry, Needs, Shard, Tiers, exact_shards, lock};
 use crate::budget::Full;
+use crate::choice::{Choice, Form};
 use crate::codec::{Coder, Keys};
-use crate::tree::Tree;
+use crate::sample::Sample;
+use crate::tree::{Shape, Tree};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
 
 impl Tiers {
+    /// The same for states that are packed, and will have a tree instead if the first of them say so. Only for exact tiers.
+    pub fn choosing(mut self, coder: &Coder) -> Tiers {
+        assert!(matches!(coder, Coder::Packed(_)), "a tree is there already");
+        self.sample = Sample::to_choose(coder.width(), &self.grant);
+        self
+    }
+
+    /// What was chosen, once it was.
+    pub fn choice(&self) -> Option<Choice> {
+        self.choice
+    }
+
     /// Takes note of fresh states of a block, from which the coder may learn.
     pub fn sample(&mut self, block: Block, fresh: &[u32]) {
         if let Some(sample) = &mut self.sample {
@@ -36,12 +51,23 @@ impl Tiers {
     /// in the order in which states were found, some at a time, and only once: such keys cannot leave memory before they are settled.
     pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
         let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
-        let (shape, twice) = (sample.shape(), told.is_none());
+        if let Coder::Packed(packing) = coder {
+            // Who knows states by their keys would have to be told all of them.
+            let key_bits = packing.key_bits();
+            return if told.is_none() {
+                self.plant(coder, key_bits, sample)
+            };
+        }
+        let (shapes, twice) = (sample.shapes(), told.is_none());
+        let shape = match sample.is_last() {
+            true => self.choose(None, shapes, sample.states()).unwrap_or_else(|shape| shape),
+            false => shapes.0,
+        };
         if matches!(coder, Coder::Tree(tree) if *tree.shape() == shape) {
             self.sample = sample.again().filter(|_| twice);
             return;
         }
-        let learned = Tree::new(shape, &self.grant).map(Coder::Tree);
+        let learned = self.tree_of(shape);
         let learned = learned.and_then(|learned| match &self.snapshots {
             None => self.encode_again(learned, sample.states()),
             Some(_) => self.levels_again(coder, learned, sample.states()),
@@ -57,6 +83,44 @@ impl Tiers {
             }
         }
         self.sample = sample.again().filter(|_| twice);
+    }
+
+    /// A tree without nodes.
+    fn tree_of(&self, shape: Shape) -> Result<Coder, Full> {
+        let mut tree = Tree::new(shape, &self.grant)?;
+        tree.set_density(self.density);
+        Ok(Coder::Tree(tree))
+    }
+
+    /// The shape that was chosen, or the usual one where there is no memory for more or states stay as they are, packed into so
+    /// many bits.
+    fn choose(
+        &mut self,
+        packed_bits: Option<u32>,
+        (tree, wide): (Shape, Option<Shape>),
+        states: &[u32],
+    ) -> Result<Shape, Shape> {
+        self.choice = Choice::of(packed_bits, (&tree, wide.as_ref()), states, self.density, &self.grant).ok();
+        match (self.choice.map(|choice| choice.form), wide) {
+            (Some(Form::Wide), Some(wide)) => Ok(wide),
+            (Some(Form::Tree), _) => Ok(tree),
+            _ => Err(tree),
+        }
+    }
+
+    /// Lets a tree take the place of packed keys of so many bits, if that is chosen.
+    fn plant(&mut self, coder: &mut Coder, key_bits: u32, mut sample: Sample) {
+        let shapes = sample.shapes();
+        let Ok(shape) = self.choose(Some(key_bits), shapes, sample.states()) else { return };
+        match self.tree_of(shape).and_then(|tree| self.encode_again(tree, sample.states())) {
+            Ok((tree, shards)) => {
+                (*coder, self.shards) = (tree, shards);
+                self.key_bits = AtomicU32::new(coder.key_bits());
+                self.suit_ladder(coder);
+            }
+            // There is no memory for it.
+            Err(Full) => self.choice = None,
+        }
     }
 
     /// Shards that hold `states` as another coder encodes them.

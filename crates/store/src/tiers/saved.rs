@@ -12,6 +12,7 @@ use crate::batch::shard_of;
 use crate::budget::{Full, Grant};
 use crate::codec::Coder;
 use crate::hash;
+use crate::intern::Intern;
 use crate::packed::Packed;
 use crate::runs::Layers;
 use crate::sample::Sample;
@@ -69,20 +70,25 @@ impl Tiers {
         put_number(out, self.defers() as u64)?;
         put_number(out, tables + self.layers().map_or(0, Layers::keys))?;
         let common = |shard: usize| (shard as u128).checked_shl(u128::BITS - self.shard_bits).unwrap_or(0);
+        let word = |word: &AtomicU32| word.load(Ordering::Relaxed);
         for (number, shard) in self.shards.iter().enumerate() {
             let shard = lock(shard);
+            let vectors = shard.older.iter().flat_map(Intern::iter);
+            vectors.map(|(_, vector)| vector).try_for_each(|vector| put_words(out, vector.iter().map(word)))?;
             let mut write = |key: u128| out.write_all(&(key | common(number)).to_be_bytes()[..key_bytes]);
             shard.frozen.iter().try_for_each(|table| visit_all(table, &mut write))?;
             match &shard.last {
                 Table::Packed(table) => visit_all(table, write)?,
                 Table::Vectors(table) => {
-                    let word = |word: &AtomicU32| word.load(Ordering::Relaxed);
                     table.iter().try_for_each(|(_, vector)| put_words(out, vector.iter().map(word)))?;
                 }
                 _ => return Err(io::Error::other("what forgets states is not written")),
             }
         }
-        let write = |shard: usize, key: u128| out.write_all(&(key | common(shard)).to_be_bytes()[..key_bytes]);
+        let write = |shard: usize, key: u128, vector: &[u32]| match key_bytes {
+            0 => put_words(out, vector.iter().copied()),
+            _ => out.write_all(&(key | common(shard)).to_be_bytes()[..key_bytes]),
+        };
         self.layers().map_or(Ok(()), |layers| layers.visit(write))
     }
 
@@ -98,8 +104,10 @@ impl Tiers {
             }
             (false, _) => self.sample = None,
         }
-        self.look_at(coder);
-        let key_bits = *self.key_bits.get_mut();
+        // It may have chosen others than those with which this one begins.
+        self.suit_ladder(coder);
+        let key_bits = coder.key_bits();
+        *self.key_bits.get_mut() = key_bits;
         let bytes = take_below(from, size_of::<u128>(), "bytes in a key")?;
         if bytes > key_bits.div_ceil(8) as usize || (bytes == 0) != (key_bits == 0) {
             return Err(Unloaded::damaged("keys are of another kind"));
@@ -107,6 +115,9 @@ impl Tiers {
         let record_bytes = if bytes == 0 { coder.width() * 4 } else { bytes };
         self.shards = super::exact_shards(coder, shard_bits, self.density, &self.arena, &self.grant)?;
         self.shard_bits = shard_bits;
+        if let (Coder::Plain { width }, Some(layers)) = (coder, self.layers_mut()) {
+            layers.hash(*width);
+        }
         let mut record = vec![0; record_bytes];
         let (mut orphans, count) = (HashSet::new(), take_number(from)?);
         let charged = count.saturating_mul((record_bytes + RECORD_BYTES) as u64);

@@ -11,6 +11,8 @@ use std::io::{self, Read, Write};
 
 /// Words of the widest leaf.
 pub const WIDEST: usize = 8;
+/// Numbers in a root, at most.
+const MOST_ROOTS: usize = 3;
 /// Words of a leaf where nothing is known.
 const EVEN: usize = 4;
 /// No more places to cut than this are considered, unless leaves would be too wide.
@@ -42,15 +44,15 @@ impl Source {
 pub struct Shape {
     pub width: usize,
     pub sources: Vec<Source>,
-    /// The two nodes under the root; none if the state is a single word and its own root.
-    pub root: Option<(usize, usize)>,
+    /// The two or three nodes under the root; none if the state is a single word and its own root.
+    pub root: Vec<usize>,
 }
 
 impl Shape {
     /// Leaves of like width, paired level by level.
     pub fn even(width: usize) -> Shape {
         if width == 1 {
-            return Shape { width, sources: Vec::new(), root: None };
+            return Shape { width, sources: Vec::new(), root: Vec::new() };
         }
         let bounds = even_bounds(width, width.div_ceil(EVEN).max(2));
         let leaf = |bounds: &[usize]| Source::Words { first: bounds[0], count: bounds[1] - bounds[0] };
@@ -68,7 +70,7 @@ impl Shape {
                 })
                 .collect();
         }
-        Shape { width, sources, root: Some((level[0], level[1])) }
+        Shape { width, sources, root: level }
     }
 
     /// Writes how many nodes there are, what each is made of, and the root.
@@ -77,15 +79,15 @@ impl Shape {
             Source::Words { first, count } => [0, first, count],
             Source::Nodes { left, right } => [1, left, right],
         });
-        let root = self.root.map(|(left, right)| [left, right]);
-        let mut numbers = std::iter::once(self.sources.len()).chain(numbers).chain(root.into_iter().flatten());
+        let root = std::iter::once(self.root.len()).chain(self.root.iter().copied());
+        let mut numbers = std::iter::once(self.sources.len()).chain(numbers).chain(root);
         numbers.try_for_each(|number| put_number(out, number as u64))
     }
 
     /// The shape of a tree over states of this width, as it was written.
     pub fn load(width: usize, from: &mut dyn Read) -> Result<Shape, Unloaded> {
         let mut take = |most: usize| take_below(from, most, "as part of a tree");
-        let mut shape = Shape { width, sources: Vec::new(), root: None };
+        let mut shape = Shape { width, sources: Vec::new(), root: Vec::new() };
         for node in 0..take(2 * width)? {
             let source = match (take(1)?, node.checked_sub(1)) {
                 (0, _) => {
@@ -100,13 +102,10 @@ impl Shape {
             }
             shape.sources.push(source);
         }
-        if let Some(last) = shape.sources.len().checked_sub(1) {
-            shape.root = Some((take(last)?, take(last)?));
-        }
-        match shape.root.is_some() == (width > 1) {
-            true => Ok(shape),
-            false => Err(Unloaded::damaged("a tree without leaves")),
-        }
+        let (roots, last) = (take(MOST_ROOTS)?, shape.sources.len().saturating_sub(1));
+        shape.root = (0..roots).map(|_| take(last)).collect::<Result<_, _>>()?;
+        let fits = if width > 1 { roots >= 2 && !shape.sources.is_empty() } else { roots == 0 };
+        if fits { Ok(shape) } else { Err(Unloaded::damaged("a tree without leaves")) }
     }
 
     /// Can something be learned about states of this width?
@@ -114,17 +113,22 @@ impl Shape {
         (3..=WIDEST_LEARNED).contains(&width)
     }
 
-    /// The shape that is best for the states of `sample` (end to end).
-    pub fn learned(width: usize, sample: &[u32]) -> Shape {
+    /// The shapes that are best for the states of `sample` (end to end): with a root of two numbers, and with one of three if that
+    /// is possible. The wider root has longer keys, and spares the nodes of one more pair.
+    pub fn learned(width: usize, sample: &[u32]) -> (Shape, Option<Shape>) {
         assert!(Shape::can_be_learned(width) && !sample.is_empty());
         let intervals = Intervals::of(atoms(width, sample), width, sample);
-        let cuts = intervals.cheapest_cuts();
-        let mut shape = Shape { width, sources: Vec::new(), root: None };
-        let cut = cuts[intervals.atoms()];
-        let left = shape.add(&intervals, &cuts, 0, cut);
-        let right = shape.add(&intervals, &cuts, cut, intervals.atoms());
-        shape.root = Some((left, right));
-        shape
+        let (costs, cuts) = intervals.cheapest_cuts();
+        let all = intervals.atoms();
+        let cost = |from: usize, to: usize| costs[intervals.index(from, to)];
+        let shape = |bounds: &[usize]| {
+            let mut shape = Shape { width, sources: Vec::new(), root: Vec::new() };
+            shape.root = bounds.windows(2).map(|part| shape.add(&intervals, &cuts, part[0], part[1])).collect();
+            shape
+        };
+        let three = (1..all).flat_map(|first| (first + 1..all).map(move |second| (first, second)));
+        let three = three.min_by_key(|&(first, second)| cost(0, first) + cost(first, second) + cost(second, all));
+        (shape(&[0, cuts[all], all]), three.map(|(first, second)| shape(&[0, first, second, all])))
     }
 
     fn add(&mut self, intervals: &Intervals, cuts: &[usize], from: usize, to: usize) -> usize {
@@ -212,8 +216,8 @@ impl Intervals {
         self.bounds[to] - self.bounds[from]
     }
 
-    /// For every interval the cut that makes it cheapest, zero for none (a leaf). The interval of all atoms is cut.
-    fn cheapest_cuts(&self) -> Vec<usize> {
+    /// For every interval what it costs and the cut that makes it cheapest, zero for none (a leaf). The interval of all atoms is cut.
+    fn cheapest_cuts(&self) -> (Vec<u64>, Vec<usize>) {
         let mut costs = vec![0u64; self.distinct.len()];
         let mut cuts = vec![0; self.distinct.len()];
         for (length, from) in
@@ -230,7 +234,7 @@ impl Intervals {
             costs[index] = if is_leaf { leaf_cost } else { cut_cost };
             cuts[index] = if is_leaf { 0 } else { cut.unwrap_or(0) };
         }
-        cuts
+        (costs, cuts)
     }
 }
 
@@ -254,8 +258,7 @@ mod tests {
     }
 
     fn all_words(shape: &Shape) -> Vec<usize> {
-        let (left, right) = shape.root.unwrap();
-        [words(shape, left), words(shape, right)].concat()
+        shape.root.iter().flat_map(|&node| words(shape, node)).collect()
     }
 
     #[test]
@@ -269,7 +272,9 @@ mod tests {
                     .map(|index| if (index % width).is_multiple_of(3) { 0 } else { draw.below(variety) as u32 })
                     .collect();
                 if Shape::can_be_learned(width) {
-                    assert_eq!(all_words(&Shape::learned(width, &sample)), expected, "variety {variety}");
+                    let (two, three) = Shape::learned(width, &sample);
+                    assert_eq!((all_words(&two), two.root.len()), (expected.clone(), 2), "variety {variety}");
+                    assert!(three.is_none_or(|three| all_words(&three) == expected && three.root.len() == 3));
                 }
             }
         }
@@ -280,9 +285,14 @@ mod tests {
         // Words 0 to 2 and 3 to 9 hold two counters that have nothing to do with each other.
         let states = (0..60).flat_map(|a| (0..60).map(move |b| [a, a * 7, a ^ 3, b, b + 1, b, b, b * b, 5, b]));
         let sample: Vec<u32> = states.flatten().collect();
-        let shape = Shape::learned(10, &sample);
-        let (left, right) = shape.root.unwrap();
-        assert_eq!((words(&shape, left), words(&shape, right)), ((0..3).collect(), (3..10).collect()));
+        let (shape, _) = Shape::learned(10, &sample);
+        let roots: Vec<Vec<usize>> = shape.root.iter().map(|&node| words(&shape, node)).collect();
+        assert_eq!(roots, [(0..3).collect::<Vec<_>>(), (3..10).collect()]);
         assert_eq!(shape.sources.len(), 2);
+        // Three counters, and a third number in the root.
+        let states = (0..4096).map(|i| [i % 16, i % 16 * 7, i / 16 % 16, i / 16 % 16 + 1, i / 256, i / 256 * 3]);
+        let shape = Shape::learned(6, &states.flatten().collect::<Vec<u32>>()).1.unwrap();
+        let roots: Vec<Vec<usize>> = shape.root.iter().map(|&node| words(&shape, node)).collect();
+        assert_eq!(roots, [[0, 1], [2, 3], [4, 5]]);
     }
 }

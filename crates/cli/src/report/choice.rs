@@ -1,0 +1,45 @@
+//! How states were held, where the first of them decided that.
+
+use crate::size::show_count;
+use plimsoll_store::{Choice, Form};
+use serde::Serialize;
+use std::fmt::Write;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ChoiceFacts {
+    /// What was chosen.
+    pub store: &'static str,
+    /// States that were looked at.
+    pub sampled: usize,
+    /// Bytes that each of four million states was expected to take in tables: packed, where that was a question, in a tree with a root of two
+    /// numbers, and in one with a root of three.
+    pub packed_bytes: Option<f64>,
+    pub tree_bytes: f64,
+    pub wide_tree_bytes: Option<f64>,
+}
+
+const PACKED: &str = "packed";
+const TREE: &str = "tree";
+const WIDE: &str = "tree, root of three";
+
+impl ChoiceFacts {
+    pub fn new(choice: Choice) -> ChoiceFacts {
+        let Choice { form, sampled, packed_bytes, tree_bytes, wide_bytes } = choice;
+        let store = match form {
+            Form::Packed => PACKED,
+            Form::Tree => TREE,
+            Form::Wide => WIDE,
+        };
+        ChoiceFacts { store, sampled, packed_bytes, tree_bytes, wide_tree_bytes: wide_bytes }
+    }
+
+    /// Lines for people.
+    pub fn show(&self, out: &mut String) {
+        let _ = writeln!(out, "{:<18} {:>15}", "store", self.store);
+        let all = [(PACKED, self.packed_bytes), (TREE, Some(self.tree_bytes)), (WIDE, self.wide_tree_bytes)];
+        let bytes = |(name, bytes): (&str, Option<f64>)| bytes.map(|bytes| format!("{name} {bytes:.1} B"));
+        let all: Vec<String> = all.into_iter().filter_map(bytes).collect();
+        let _ =
+            writeln!(out, "  chosen after {} states; expected: {}", show_count(self.sampled as u64), all.join("; "));
+    }
+}

@@ -1,0 +1,113 @@
+//! States without short keys on disk: tables of vectors that leave memory, a generation at a time, as those of keys do
+//! ([`super::layered`]), and the way there from a tree whose nodes fill memory.
+
+use super::{Arena, Batch, Block, Coder, Full, Shard, Table, Tiers, exact_shards, insert_vectors, lock, own};
+use crate::disk::Shortage;
+use crate::intern::Intern;
+use crate::runs::{Layers, MOST_WORDS};
+use std::ops::Range;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A tree may take so many per cent of the memory of the store beside runs on disk.
+const TREE_PERCENT: u64 = 40;
+/// Memory is short when less than this part of it is left.
+const SHORT_SHARE: u64 = 4;
+
+impl Tiers {
+    /// Are states held as they are?
+    pub(super) fn holds_vectors(&self) -> bool {
+        matches!(lock(&self.shards[0]).last, Table::Vectors(_))
+    }
+
+    /// Should states be written as they are from now on, for the tree takes too much memory beside what is on disk?
+    pub fn is_outgrown_by(&self, coder: &Coder) -> bool {
+        let Coder::Tree(tree) = coder else { return false };
+        let is_large = tree.bytes() as u64 > self.grant.cap_bytes() / 100 * TREE_PERCENT;
+        let is_short = || self.grant.left_bytes() < self.grant.cap_bytes() / SHORT_SHARE;
+        let can_leave = |layers: &Layers| (layers.defers() || is_short()) && layers.can_be_hashed();
+        is_large && tree.width() <= MOST_WORDS && self.layers().is_some_and(can_leave)
+    }
+
+    /// Gives up the tree: all keys leave for the disk and are taken apart there. When no candidate waits, and nothing that was
+    /// encoded is still to be entered; states of `level` are being found.
+    pub fn give_up_tree(&mut self, coder: &mut Coder, level: u32) -> Result<(), Shortage> {
+        self.begin_flush(coder, level, true);
+        (0..self.shards.len()).try_for_each(|shard| self.flush(shard))?;
+        self.end_flush(coder)?;
+        let width = coder.width();
+        self.shards.clear();
+        self.arena = Arena::new(self.grant.clone());
+        let plain = Coder::Plain { width };
+        let made = exact_shards(&plain, self.shard_bits, self.density, &self.arena, &self.grant);
+        self.shards = made.map_err(|Full| Shortage::Memory)?;
+        self.key_bits = AtomicU32::new(0);
+        let Coder::Tree(tree) = std::mem::replace(coder, plain) else { unreachable!("it was a tree") };
+        let mut decoder = tree.into_decoder();
+        let below = self.below.as_mut().expect("there is a disk");
+        below.layers_mut().hash_runs(width, |key, states| decoder.decode(key, states))?;
+        drop(decoder);
+        self.end_flush(coder)
+    }
+
+    /// Writes the vectors that leave one shard, of these levels each.
+    pub(super) fn flush_vectors(&self, number: usize, everything: bool, levels: &[[u32; 2]]) -> Result<(), Shortage> {
+        let (shard, Some(layers)) = (lock(&self.shards[number]), self.layers()) else { return Ok(()) };
+        let mut leaving = shard.leaving_vectors(everything).zip(levels);
+        leaving.try_for_each(|(table, levels)| layers.write_vectors(number, table, *levels))
+    }
+
+    /// Drops the vectors that were written and makes room for what comes.
+    pub(super) fn replace_vectors(&mut self, everything: bool) -> Result<(), Full> {
+        let stride = match &own(&mut self.shards[0]).last {
+            Table::Vectors(table) => table.stride(),
+            _ => unreachable!("states are held as they are"),
+        };
+        // First everything that leaves, in all shards.
+        let older: Vec<Option<Intern>> = std::mem::take(&mut self.shards)
+            .into_iter()
+            .map(|shard| match shard.into_inner().unwrap_or_else(PoisonError::into_inner).last {
+                Table::Vectors(table) if !everything => Some(table),
+                _ => None,
+            })
+            .collect();
+        for older in older {
+            let young = Intern::one_of(self.shard_bits, stride, self.grant.clone())?;
+            let mut shard = Shard::new(Table::Vectors(young));
+            own(&mut shard).older = older;
+            self.shards.push(shard);
+        }
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// The vectors that leave, oldest first.
+    pub(super) fn leaving_vectors(&self, everything: bool) -> impl Iterator<Item = &Intern> {
+        let last = match &self.last {
+            Table::Vectors(table) if everything => Some(table),
+            _ => None,
+        };
+        self.older.iter().chain(last)
+    }
+}
+
+/// Enters states into the younger table, which has room, and says of those that were not there what the older one knows.
+pub(super) fn enter_younger_first(
+    younger: &Intern,
+    older: &Intern,
+    block: Block,
+    states: &Batch,
+    range: Range<usize>,
+) -> Result<(), Full> {
+    let mut fresh = insert_vectors(younger, block, states, range.clone())?;
+    let (hashes, answers) = (states.run(range.clone()).high, states.answers(range.clone()));
+    for ((&position, &hash), answer) in states.positions(range).iter().zip(hashes).zip(answers) {
+        if answer.load(Ordering::Relaxed) == 1 && older.find(block.state(position as usize), hash).is_some() {
+            answer.store(0, Ordering::Relaxed);
+            fresh -= 1;
+        }
+    }
+    states.count_fresh(fresh);
+    Ok(())
+}
