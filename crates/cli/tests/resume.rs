@@ -147,7 +147,7 @@ fn time_memory_and_interruptions_leave_a_checkpoint() {
         _ => assert_eq!(reason(&report(&stopped)), "interrupted"),
     }
     // Too little memory for what there is, or for what comes; never more than is allowed.
-    for (number, memory) in ["20M", "30M", "36M"].into_iter().enumerate() {
+    for (number, memory) in ["20M", "24M", "28M"].into_iter().enumerate() {
         let output = run(&["resume", &place, "--json", "--memory", memory, "--workers", ["1", "2", "3"][number]]);
         if code(&output) == 2 {
             assert!(String::from_utf8_lossy(&output.stderr).contains("need more memory"));
@@ -361,7 +361,7 @@ fn checkpoints_count_against_the_disk_that_is_given() {
     let lift = model("dve/lift.dve");
     let (_folder, place) = place();
     let check = ["check", &lift, "--checkpoint", &place, "--max-states", "40000"];
-    let small = json(&[&check[..], &["--disk", "200K"]].concat());
+    let small = json(&[&check[..], &["--disk", "100K"]].concat());
     assert!(small["notes"].to_string().contains("the disk budget is used up"), "{}", small["notes"]);
     assert!(small["checkpoint"].is_null() && !Path::new(&place).exists());
     let enough = json(&[&check[..], &["--disk", "1G"]].concat());

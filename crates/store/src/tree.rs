@@ -430,6 +430,23 @@ mod tests {
         }
     }
 
+    /// Numbers that are too large for a key of three come back all the same.
+    #[test]
+    fn large_numbers_of_a_root_of_three_are_paired() {
+        let mut beyond = Intern::new(2, Grant::unlimited()).unwrap();
+        beyond.reserve(10).unwrap();
+        let roots = [[1, 1 << 21, 2], [u32::MAX - 2, 0, 7], [1, 2, 1 << 30]];
+        let keys = roots.map(|root| key_beyond(root, &beyond).unwrap());
+        assert_eq!(roots.map(root::key_of_three), [None; 3]);
+        assert_eq!(roots.map(|root| key_beyond(root, &beyond).unwrap()), keys);
+        assert!(keys.iter().all(|key| key & 1 == 1) && beyond.len() == 3);
+        for (root, key) in roots.into_iter().zip(keys) {
+            let [left, pair] = root::three_numbers(key).unwrap_err();
+            let vector = beyond.iter().find(|(number, _)| *number == pair).unwrap().1;
+            assert_eq!([left, vector[0].load(Ordering::Relaxed), vector[1].load(Ordering::Relaxed)], root);
+        }
+    }
+
     #[test]
     fn buffers_may_pass_from_one_tree_to_another() {
         let grant = Grant::unlimited();
