@@ -43,8 +43,8 @@ fn describe(system: &System, language: &str) -> String {
     let bits: u32 = system.used_bits(&layout).iter().map(|word| word.count_ones()).sum();
     let _ = writeln!(out, "state            {} B ({} words, {bits} bits used)", layout.words() * 4, layout.words());
     let store = match bits {
-        0..=FEWEST_BITS => "packed",
-        0..=FEW_BITS => "packed, or a tree where the first 32,768 states tell that it takes less",
+        ..=FEWEST_BITS => "packed",
+        bits if bits <= FEW_BITS => "packed, or a tree where the first 32,768 states tell that it takes less",
         _ => "tree, with a root of two or of three numbers, as the first states tell",
     };
     let _ = writeln!(out, "store            {store}");
