@@ -165,7 +165,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
         for (round, &(workers, percent)) in some.iter().enumerate() {
             let least = (LEAST_BYTES << crew(workers).shard_bits) + index_bytes;
             // A tree that has no more than it needs takes too much, and is given up.
-            let beside = truth.coder_bytes * if (number + turn + round) % 2 == 0 { 3 } else { 1 };
+            let beside = truth.coder_bytes * if (number + turn + round).is_multiple_of(2) { 3 } else { 1 };
             let bytes = (truth.store_bytes * percent / 100).max(least) + beside;
             let setup = Setup { layers: Some((keep, bytes)), workers, most_states: None, cut_after: usize::MAX };
             let what = format!("{name}, {setup:?}");
