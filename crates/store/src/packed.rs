@@ -48,7 +48,7 @@ pub struct Density {
 impl Density {
     pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
     pub const COMPACT: Density =
-        Density { load_percent: 92, growth_percent: 118, nodes: Fill::COMPACT, tree_percent: 80 };
+        Density { load_percent: 92, growth_percent: 118, nodes: Fill::COMPACT, tree_percent: 100 };
 }
 
 /// Bytes that each of so many keys takes in a large table, in the mean over all times between two growths.

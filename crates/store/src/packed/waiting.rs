@@ -4,6 +4,8 @@ use crate::arena::{Arena, Beside};
 
 /// So few need no memory worth asking for.
 const FEW: usize = 256;
+/// By so many bytes it grows where more come than were expected.
+const STEP: usize = 8 << 10;
 
 /// Keys in memory of their own, each with a tag where tables have those. Much of it goes back to the system at once: what an
 /// allocator keeps nobody else can use.
@@ -11,7 +13,7 @@ const FEW: usize = 256;
 pub(crate) struct Waiting<const LONG: bool, const TAGGED: bool> {
     region: Beside,
     len: usize,
-    /// Those for which there is no room: more than were expected.
+    /// Those for which there is no memory: more than were expected.
     others: Vec<(u128, u16)>,
 }
 
@@ -31,10 +33,11 @@ impl<const LONG: bool, const TAGGED: bool> Waiting<LONG, TAGGED> {
     }
 
     pub fn push(&mut self, key: u128, tag: u16) {
-        let first = self.len * Self::WORDS;
-        let Some(place) = self.region.pairs_mut().get_mut(first..first + Self::WORDS) else {
+        let place = self.len * Self::WORDS..(self.len + 1) * Self::WORDS;
+        if place.end * 8 > self.region.bytes() && !self.region.grow(place.end * 8 + STEP) {
             return self.others.push((key, tag));
-        };
+        }
+        let place = &mut self.region.pairs_mut()[place];
         place[0] = (key >> 64) as u64;
         if LONG {
             place[1] = key as u64;
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn more_keys_than_expected_are_kept_too() {
-        let budget = Budget::new(1 << 20);
+        let budget = Budget::new(128 << 10);
         let arena = Arena::new(budget.grant("arena", u64::MAX));
         let mut long = Waiting::<true, true>::new(300, &arena).unwrap();
         let keys: Vec<(u128, u16)> = (0..10_000).map(|key| (key << 64 | (key + 7), key as u16)).collect();
