@@ -28,6 +28,8 @@ const BLOCK_STATES: u64 = 16;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator, and code that is used from now on: there is
 /// more of it where it is not optimised.
 const HEADROOM_BYTES: u64 = if cfg!(debug_assertions) { 7 << 18 } else { 1 << 20 };
+/// The system counts resident pages for each processor by itself and adds up now and then, so what it says may lag behind.
+const COUNTING_BYTES: u64 = 16 << 10;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
 const OVERHEAD_SHIFT: u32 = 8;
 /// With a smaller pool nothing worth the name can be explored.
@@ -306,7 +308,8 @@ impl Plan {
             let (name, store) = (strategy.name(), wishes.store);
             return Err(PlanError::Strategy(format!("--strategy {name} does not go with --store {store}")));
         }
-        let headroom = HEADROOM_BYTES + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
+        let counting = COUNTING_BYTES * machine::processors() as u64;
+        let headroom = HEADROOM_BYTES + counting + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
         let fixed =
             facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
         let for_layers = |workers: usize| keep.map_or(0, |_| LAYERS_WORKER_BYTES * workers as u64);
