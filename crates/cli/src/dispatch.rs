@@ -59,14 +59,7 @@ pub fn search<M: Model + ?Sized>(
     let disk = Budget::new(plan.disk_bytes);
     if let Some(hunt) = plan.strategy_parts.hunt {
         let outcome = hunt::search(model, hunt, plan, budget, control);
-        return Searched {
-            outcome,
-            layers: None,
-            climbs: Vec::new(),
-            choice: None,
-            ledger: budget.ledger(),
-            disk_ledger: disk.ledger(),
-        };
+        return Searched::without_store(outcome, budget, &disk);
     }
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint, None),
@@ -89,13 +82,14 @@ pub fn observed<M: Model + ?Sized>(
 
 fn unsearched(why: Why, budget: &Budget, disk: &Budget) -> Searched {
     let outcome = Outcome { verdict: Verdict::Unknown(why), stats: Stats::default(), complete: false };
-    Searched {
-        outcome,
-        layers: None,
-        climbs: Vec::new(),
-        choice: None,
-        ledger: budget.ledger(),
-        disk_ledger: disk.ledger(),
+    Searched::without_store(outcome, budget, disk)
+}
+
+impl Searched {
+    /// A search of which nothing is known but its end and its memory.
+    fn without_store(outcome: Outcome, budget: &Budget, disk: &Budget) -> Searched {
+        let (ledger, disk_ledger) = (budget.ledger(), disk.ledger());
+        Searched { outcome, layers: None, climbs: Vec::new(), choice: None, ledger, disk_ledger }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
 /// Wider states are folded from the beginning: that takes little time beside their successors. With narrower ones it took a quarter of all
-/// time (anderson.6), and with two workers half.
+/// time (anderson.6), and with two workers a third.
 const WIDE_WORDS: usize = 16;
 /// So many chunks at the front stay as they are, which is all where levels are narrow; fewer where memory matters most.
 const USUAL_WHOLE: usize = 16;

@@ -222,19 +222,29 @@ impl Layers {
 
     /// Writes the keys of a table that is to be dropped, of these levels, first and last; memory for `most` keys may be used.
     pub(crate) fn write(&self, shard: usize, table: &Packed, levels: [u32; 2], most: usize) -> Result<(), Shortage> {
-        let start = Instant::now();
         let (key_bits, common_bits) = table.bits();
         let form = Form { key_bits, common_bits, born: self.candidates.count(), levels, width: 0 };
-        let keys = table.len() as u64;
+        self.write_run(shard, form, table.len(), |push| table.stream_within(most, |key| push(key, &[])))
+    }
+
+    /// Writes a run of so many keys, which `stream` hands over in ascending order, with vectors if keys are hashes.
+    fn write_run(
+        &self,
+        shard: usize,
+        form: Form,
+        keys: usize,
+        stream: impl FnOnce(&mut dyn FnMut(u128, &[u32])),
+    ) -> Result<(), Shortage> {
+        let (start, keys) = (Instant::now(), keys as u64);
         let mut writer = Writer::new(&self.spill, &self.grant, form, keys, self.filter_bytes(keys));
         let mut written = Ok(());
         let mut sketch = self.lock(shard).sketch.take();
         // Those that come later were candidates, and counted as such.
         let counted = sketch.as_mut().filter(|_| self.counts.candidates.load(Ordering::Relaxed) == 0);
         let mut counted = counted.filter(|_| self.candidates.count() == 0);
-        table.stream_within(most, |key| {
+        stream(&mut |key, vector| {
             if written.is_ok() {
-                written = writer.push(key);
+                written = if form.width > 0 { writer.push_vector(key, vector) } else { writer.push(key) };
             }
             if let Some(sketch) = &mut counted {
                 sketch.add((key >> 64) as u64);

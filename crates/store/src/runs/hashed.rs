@@ -37,28 +37,10 @@ impl Layers {
 
     /// Writes the states of a table that is to be dropped, of these levels, first and last.
     pub(crate) fn write_vectors(&self, shard: usize, table: &Intern, levels: [u32; 2]) -> Result<(), Shortage> {
-        let start = Instant::now();
-        let (form, keys) = (self.form(levels), table.len() as u64);
-        let mut writer = Writer::new(&self.spill, &self.grant, form, keys, self.filter_bytes(keys));
-        let mut sketch = self.lock(shard).sketch.take();
-        let is_first = self.counts.candidates.load(Ordering::Relaxed) == 0 && self.candidates.count() == 0;
-        let mut written = Ok(());
-        table.visit_in_order(|hash, vector| {
-            let key = untold(hash, form.common_bits);
-            if written.is_ok() {
-                written = writer.push_vector(key, vector);
-            }
-            if let Some(sketch) = sketch.as_mut().filter(|_| is_first) {
-                sketch.add((key >> 64) as u64);
-            }
-        });
-        written?;
-        let run = writer.finish()?;
-        let mut shard = self.lock(shard);
-        shard.sketch = sketch;
-        shard.runs.extend(run);
-        count_time(&self.counts.flushing, start);
-        Ok(())
+        let form = self.form(levels);
+        self.write_run(shard, form, table.len(), |push| {
+            table.visit_in_order(|hash, vector| push(untold(hash, form.common_bits), vector));
+        })
     }
 
     /// Takes apart every key in the runs, where all are: `state_of` puts the state of a key, which has `width` words, behind

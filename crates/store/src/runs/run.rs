@@ -6,7 +6,7 @@
 
 use super::block::{self, Block, Head, Place};
 use super::filter::RunFilter;
-use super::sieve::Asked;
+use super::sieve::{Asked, Question};
 use super::vectors::{self, Differences, Places};
 use crate::budget::Grant;
 use crate::disk::{Shortage, Slot, Spill, SpillError};
@@ -117,16 +117,8 @@ impl Run {
         // How many blocks begin with no larger key; one block is in memory.
         let (mut begun, mut loaded, mut head, mut place) = (0, None, Head::default(), Place::default());
         for question in asked.open() {
-            if question.number() < self.form.born {
-                continue;
-            }
-            let key = question.key() << self.form.common_bits >> self.form.common_bits;
-            if self.filter.as_ref().is_some_and(|filter| !filter.may_know(key)) {
-                answers.filtered += 1;
-                continue;
-            }
+            let Some(key) = self.sought(&question, &mut answers) else { continue };
             begun = self.blocks_begun(key, begun);
-            answers.looked_for += 1;
             let Some(number) = begun.checked_sub(1) else { continue };
             if loaded != Some(number) {
                 bytes.resize(BLOCK_BYTES, 0);
@@ -141,19 +133,25 @@ impl Run {
         Ok(answers)
     }
 
+    /// The key for which blocks must be looked at: not one from before this run, nor one that the filter does not know.
+    fn sought(&self, question: &Question, answers: &mut Answers) -> Option<u128> {
+        if question.number() < self.form.born {
+            return None;
+        }
+        let key = question.key() << self.form.common_bits >> self.form.common_bits;
+        let is_unknown = self.filter.as_ref().is_some_and(|filter| !filter.may_know(key));
+        *(if is_unknown { &mut answers.filtered } else { &mut answers.looked_for }) += 1;
+        (!is_unknown).then_some(key)
+    }
+
     /// The same where keys are hashes, and one may be in several blocks.
     fn answer_vectors(&self, asked: &Asked) -> Result<Answers, SpillError> {
         let (mut answers, mut bytes, mut places, mut vector) =
             (Answers::default(), vec![0; BLOCK_BYTES], Places::default(), Vec::new());
         let (mut begun, mut loaded, mut head, mut place) = (0, None, Head::default(), Place::default());
-        for question in asked.open().filter(|question| question.number() >= self.form.born) {
-            let key = question.key() << self.form.common_bits >> self.form.common_bits;
-            if self.filter.as_ref().is_some_and(|filter| !filter.may_know(key)) {
-                answers.filtered += 1;
-                continue;
-            }
+        for question in asked.open() {
+            let Some(key) = self.sought(&question, &mut answers) else { continue };
             begun = self.blocks_begun(key, begun);
-            answers.looked_for += 1;
             // The first key of a block may be the last of the one before.
             let first = (0..begun).rev().find(|&number| number == 0 || self.firsts[number] < key);
             for number in first.unwrap_or(begun)..begun {
