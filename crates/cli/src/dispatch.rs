@@ -202,7 +202,7 @@ fn layers<M: Model + ?Sized>(
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Chain, Why> {
     let row = &plan.strategy_parts.row;
-    let coder = coder(plan.codec, plan.code.as_ref(), &model.used_bits(), grant);
+    let coder = coder(plan.codec, plan.code.as_ref(), plan.shape.as_ref(), &model.used_bits(), grant);
     let store = coder.and_then(|coder| {
         if !row.is_cache() {
             let mut store = Chain::of(coder, 0, grant)?;

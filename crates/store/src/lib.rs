@@ -40,7 +40,7 @@ pub mod tree;
 pub use budget::{Budget, Full, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule};
 pub use chain::{Buffers, Chain, Usage};
-pub use choice::{Choice, Form};
+pub use choice::{Choice, Form, leanest_shape};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
 pub use log::{LogMark, Piece, StepLog};
