@@ -49,6 +49,8 @@ const STATES_PER_LOOK: usize = 1024;
 const EXPAND: u8 = 0;
 const ENTER: u8 = 1;
 const NUMBER: u8 = 2;
+/// Before the first of them: the nodes of a tree get room.
+const GROW: u8 = 6;
 /// What is done for each shard where there is a disk: its tables leave memory, its runs are asked, or merged.
 const FLUSH: u8 = 3;
 const SIFT: u8 = 4;
@@ -241,6 +243,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
             NUMBER => self.number(item, worker),
+            GROW => self.coder.move_piece(item),
             _ => self.perform_on_disk(phase, item),
         }
     }
@@ -512,6 +515,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     /// All workers take part, phase by phase.
     fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
+        while let pieces @ 1.. = search.coder.next_pieces(search.crew.workers) {
+            self.perform_all(GROW, pieces)?;
+        }
         self.perform_all(EXPAND, part.blocks)?;
         for block in &search.blocks[..part.blocks] {
             let mut block = write(block);

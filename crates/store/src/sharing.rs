@@ -112,6 +112,22 @@ impl<'a> SharedCoder<'a> {
         }
     }
 
+    /// Lets tables grow before workers need it, who would have to wait for each other then: says how many pieces are to be moved by
+    /// whoever is free, before it is asked again; none when nothing is left to do.
+    pub fn next_pieces(&self, workers: usize) -> usize {
+        match &mut **self.coder.write().unwrap_or_else(PoisonError::into_inner) {
+            Coder::Tree(tree) => tree.next_pieces(workers * PART_STATES),
+            _ => 0,
+        }
+    }
+
+    /// Moves one of the pieces.
+    pub fn move_piece(&self, piece: usize) {
+        if let Coder::Tree(tree) = &**self.coder.read().unwrap_or_else(PoisonError::into_inner) {
+            tree.move_piece(piece);
+        }
+    }
+
     fn encode_announced(&self, states: &[u32], count: usize, keys: &mut Keys) -> Result<(), Full> {
         loop {
             // Who announces a part after this counts ours too, for it stays announced until its keys are in the tables.
