@@ -91,7 +91,7 @@ pub fn bfs_with<M: Model + ?Sized>(
         stop: control.stop,
         deadline: control.limits.deadline,
         observed: keeping.observer.is_some(),
-        coder: SharedCoder::new(coder),
+        coder: SharedCoder::new(coder).for_store(tiers),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
         wave: RwLock::new(Wave::default()),
@@ -435,6 +435,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let mut left = wave;
         while left.states > 0 {
             self.give_up_tree(place.level + 1, ledger)?;
+            search.coder.tidy(&mut write(&search.tiers));
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
@@ -483,8 +484,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
         let depth = block.block().depth;
+        self.encode_after_forgetting(&mut [block]);
         if block.done == Done::Full {
             self.encode_again(block, depth)?;
+            // There may be more to forget now.
+            self.encode_after_forgetting(&mut [block]);
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
@@ -519,6 +523,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             self.perform_all(GROW, pieces)?;
         }
         self.perform_all(EXPAND, part.blocks)?;
+        {
+            let mut held: Vec<_> = search.blocks[..part.blocks].iter().map(write).collect();
+            let mut blocks: Vec<&mut Expansion> = held.iter_mut().map(|block| &mut **block).collect();
+            self.encode_after_forgetting(&mut blocks);
+        }
         for block in &search.blocks[..part.blocks] {
             let mut block = write(block);
             if block.done == Done::Full && read(&search.tiers).can_make_room() {

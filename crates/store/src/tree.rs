@@ -17,6 +17,7 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod decode;
+mod living;
 pub mod root;
 mod shape;
 
@@ -67,9 +68,8 @@ impl Tree {
     }
 
     fn of(shape: Shape, tables: Vec<Intern>, beyond: Option<Intern>) -> Tree {
-        static TREES: AtomicU64 = AtomicU64::new(1);
         let (growing, seen) = (None, vec![0; tables.len()]);
-        Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables, beyond, growing, seen }
+        Tree { id: next_id(), shape, tables, beyond, growing, seen }
     }
 
     fn all_tables(&self) -> impl Iterator<Item = &Intern> {
@@ -152,7 +152,7 @@ impl Tree {
 
     /// Bits of the longest key so far.
     pub fn key_bits(&self) -> u32 {
-        self.key_bits_for(|node| self.tables[node].len() as f64)
+        self.key_bits_for(|node| self.tables[node].bound() as f64)
     }
 
     /// Bits of keys where nodes have so many vectors.
@@ -280,6 +280,12 @@ impl Tree {
         last_numbers[node] = numbers[done];
         Ok(())
     }
+}
+
+/// A number for a tree, or for what becomes of it when numbers of its nodes stand for others.
+fn next_id() -> u64 {
+    static TREES: AtomicU64 = AtomicU64::new(1);
+    TREES.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The key of a root of three numbers one of which is too large for that.

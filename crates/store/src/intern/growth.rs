@@ -56,7 +56,7 @@ impl Intern {
             begin = end;
         }
         if growth.pieces.len() < 2 {
-            self.spread(growth.end * step);
+            self.spread(growth.end * step, |_, _| true);
             growth.pieces.clear();
         } else {
             growth.end = first;
@@ -66,7 +66,7 @@ impl Intern {
 
     /// Moves one of the pieces.
     pub fn move_piece(&self, growth: &Growth, piece: usize) {
-        let (step, words) = (self.stride + 1, self.region.words());
+        let (step, words) = (self.stride + 1, &self.region.words()[..self.end]);
         let mut vector = vec![0; self.stride];
         for slot in words[growth.pieces[piece].start * step..growth.pieces[piece].end * step].chunks_exact(step) {
             let header = slot[0].load(Ordering::Relaxed);
