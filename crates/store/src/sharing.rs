@@ -1,7 +1,7 @@
 //! One codec for several workers at once.
 //!
 //! Workers encode under a read lock, as long as there is room for every part that is being encoded; the tables of the
-//! codec grow under the write lock. Nothing is lost when memory runs out: then one part at a time asks for the little
+//! codec grow under the write lock, if they were not let grow by all together before ([`SharedCoder::next_pieces`]). Nothing is lost when memory runs out: then one part at a time asks for the little
 //! it needs.
 
 use crate::budget::Full;
