@@ -5,6 +5,7 @@
 //! plain store. Several workers may intern at once through `&self` (see `slots`). Growing happens in place, as in
 //! [`crate::packed`]: homes never move down.
 
+mod growth;
 mod living;
 mod slots;
 mod sorted;
@@ -13,6 +14,7 @@ use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
+pub use growth::Growth;
 use slots::{BUSY, differs};
 pub use sorted::Numbered;
 use std::io::{self, Read, Write};
@@ -124,8 +126,7 @@ impl Intern {
             return Ok(());
         }
         let wanted = self.len() + count;
-        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
-        let comfortable = least.max(self.slots * self.fill.growth_percent / 100);
+        let (least, comfortable) = (self.least_slots(wanted), self.comfortable(count));
         let sizes = [comfortable, (least + comfortable) / 2, least];
         if sizes.into_iter().any(|slots| self.grow(slots).is_ok()) {
             return Ok(());
@@ -136,15 +137,22 @@ impl Intern {
         if wanted <= tight { Ok(()) } else { Err(Full) }
     }
 
+    fn least_slots(&self, vectors: usize) -> usize {
+        (vectors * 100).div_ceil(self.load_percent(vectors))
+    }
+
+    /// Slots for `count` more vectors, and for some time to come.
+    fn comfortable(&self, count: usize) -> usize {
+        self.least_slots(self.len() + count).max(self.slots * self.fill.growth_percent / 100)
+    }
+
     /// The same for a table that may take so many bytes, all of which it takes in the end.
     pub fn reserve_within(&mut self, count: usize, most_bytes: usize) -> Result<(), Full> {
         if self.has_room(count) {
             return Ok(());
         }
         let most = (most_bytes / 4 / (self.stride + 1)).saturating_sub(SLACK);
-        let wanted = self.len() + count;
-        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
-        let slots = least.max(self.slots * self.fill.growth_percent / 100).min(most);
+        let slots = self.comfortable(count).min(most);
         if slots > self.slots {
             self.grow(slots)?;
         }
@@ -266,6 +274,13 @@ impl Intern {
 
     /// Makes the table at least `slots` large.
     fn grow(&mut self, slots: usize) -> Result<(), Full> {
+        let old_end = self.enlarge(slots)?;
+        self.spread(old_end, |_, _| true);
+        Ok(())
+    }
+
+    /// The same, but everything is where it was, before the returned word: it must be spread.
+    fn enlarge(&mut self, slots: usize) -> Result<usize, Full> {
         let step = self.stride + 1;
         let (old_words, old_marks) = (self.region.bytes() / 4, self.mark_words());
         let marks = if self.marked { living::mark_words(slots) } else { 0 };
@@ -278,8 +293,7 @@ impl Intern {
         self.end = (self.slots + SLACK) * step;
         self.room = self.slots * self.load_percent(self.slots) / 100;
         self.move_marks(old_words - old_marks..old_words);
-        self.spread(old_end, |_, _| true);
-        Ok(())
+        Ok(old_end)
     }
 
     /// Slots for which there is memory.

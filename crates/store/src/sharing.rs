@@ -1,7 +1,7 @@
 //! One codec for several workers at once.
 //!
 //! Workers encode under a read lock, as long as there is room for every part that is being encoded; the tables of the
-//! codec grow under the write lock. Nothing is lost when memory runs out: then one part at a time asks for the little
+//! codec grow under the write lock, if they were not let grow by all together before ([`SharedCoder::next_pieces`]). Nothing is lost when memory runs out: then one part at a time asks for the little
 //! it needs.
 
 use crate::budget::Full;
@@ -139,6 +139,22 @@ impl<'a> SharedCoder<'a> {
     pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
         if tiers.samples() {
             tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
+        }
+    }
+
+    /// Lets tables grow before workers need it, who would have to wait for each other then: says how many pieces are to be moved by
+    /// whoever is free, before it is asked again; none when nothing is left to do.
+    pub fn next_pieces(&self, workers: usize) -> usize {
+        match &mut **self.coder.write().unwrap_or_else(PoisonError::into_inner) {
+            Coder::Tree(tree) => tree.next_pieces(workers * PART_STATES),
+            _ => 0,
+        }
+    }
+
+    /// Moves one of the pieces.
+    pub fn move_piece(&self, piece: usize) {
+        if let Coder::Tree(tree) = &**self.coder.read().unwrap_or_else(PoisonError::into_inner) {
+            tree.move_piece(piece);
         }
     }
 

@@ -9,7 +9,7 @@
 
 use crate::budget::{Full, Grant};
 use crate::hash;
-use crate::intern::Intern;
+use crate::intern::{Growth, Intern};
 use crate::packed::Density;
 use crate::stream::Unloaded;
 use shape::{Source, WIDEST};
@@ -38,6 +38,9 @@ pub struct Tree {
     tables: Vec<Intern>,
     /// The last two of a root's three numbers, where one of these is too large for a key.
     beyond: Option<Intern>,
+    /// The table that several workers let grow, and how far they are; vectors in each when they last looked.
+    growing: Option<(usize, Growth)>,
+    seen: Vec<usize>,
 }
 
 /// Buffers for encoding one block; one per worker.
@@ -65,7 +68,8 @@ impl Tree {
     }
 
     fn of(shape: Shape, tables: Vec<Intern>, beyond: Option<Intern>) -> Tree {
-        Tree { id: next_id(), shape, tables, beyond }
+        let (growing, seen) = (None, vec![0; tables.len()]);
+        Tree { id: next_id(), shape, tables, beyond, growing, seen }
     }
 
     fn all_tables(&self) -> impl Iterator<Item = &Intern> {
@@ -113,6 +117,37 @@ impl Tree {
     /// Can `count` more states be encoded as it is?
     pub fn has_room(&self, count: usize) -> bool {
         self.all_tables().all(|table| table.has_room(count))
+    }
+
+    /// Lets large tables grow that would have to before as many vectors have come as since the last time, and `spare` more: says how
+    /// many pieces of one are to be moved by whoever is free, before it is asked again. None when all have grown.
+    pub fn next_pieces(&mut self, spare: usize) -> usize {
+        loop {
+            if let Some((table, growth)) = &mut self.growing {
+                let pieces = self.tables[*table].next_round(growth);
+                if pieces > 0 {
+                    return pieces;
+                }
+                self.growing = None;
+            }
+            let counted = self.tables.iter_mut().zip(&self.seen).enumerate();
+            let mut grows = counted.filter_map(|(index, (table, &seen))| {
+                let more = table.len().saturating_sub(seen) + spare;
+                table.begin_growth(more).map(|growth| (index, growth))
+            });
+            self.growing = grows.next();
+            if self.growing.is_none() {
+                self.seen = self.counts();
+                return 0;
+            }
+        }
+    }
+
+    /// Moves one of the pieces.
+    pub fn move_piece(&self, piece: usize) {
+        if let Some((table, growth)) = &self.growing {
+            self.tables[*table].move_piece(growth, piece);
+        }
     }
 
     /// Bits of the longest key so far.
