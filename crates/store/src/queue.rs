@@ -25,6 +25,8 @@ const WIDE_WORDS: usize = 16;
 /// So many chunks at the front stay as they are, which is all where levels are narrow; fewer where memory matters most.
 const USUAL_WHOLE: usize = 16;
 const DENSE_WHOLE: usize = 4;
+/// So many of them are brought there at a time then, at most.
+const DENSE_READY: usize = 8;
 /// Memory is short when less than this part of it is left.
 const SHORT_SHARE: u64 = 4;
 
@@ -145,7 +147,7 @@ impl Queue {
     /// Brings up to `count` of the oldest states into memory, where they stay until they are dropped or this is called
     /// again, and says how many of them are there now.
     pub fn ready(&mut self, count: usize) -> Result<usize, Shortage> {
-        let most = if self.dense { DENSE_WHOLE * self.per_chunk - self.taken } else { usize::MAX };
+        let most = if self.dense { DENSE_READY * self.per_chunk - self.taken } else { usize::MAX };
         let count = count.min(self.len).min(most);
         let wanted = (self.taken + count).div_ceil(self.per_chunk);
         self.ready = 0;

@@ -148,3 +148,68 @@ fn large_shards_are_divided_again() {
         assert!(streamed.iter().eq(&keys));
     }
 }
+
+/// Inserts keys some at a time, while the table grows and is divided, and compares it with a set at the end.
+fn check_all(mut table: Packed, keys: &[u128], key_bits: impl Fn(usize) -> u32, about: &str) -> usize {
+    let (mut twin, mut most_parts) = (BTreeSet::new(), 0);
+    for (number, some) in keys.chunks(97).enumerate() {
+        table.reserve(some.len(), key_bits(number)).unwrap();
+        let expected: Vec<bool> = some.iter().map(|&key| twin.insert(key)).collect();
+        assert_eq!(insert(&mut table, some), expected, "{about}");
+        most_parts = most_parts.max(table.parts.len());
+    }
+    assert_eq!(table.len(), twin.len(), "{about}");
+    assert!(keys.iter().all(|&key| table.contains(key)), "{about}");
+    let mut streamed = Vec::new();
+    table.stream(|key| streamed.push(key));
+    assert!(streamed.iter().eq(&twin), "{about}");
+    most_parts
+}
+
+/// Almost no empty place, and many keys that all want the same lines: in tables of one part, and of parts that are divided again.
+#[test]
+fn full_tables_and_keys_that_collide_are_exact() {
+    let full = Density { load_percent: 99, growth_percent: 103, ..Density::COMPACT };
+    for (key_bits, common_bits) in [(40, 0), (50, 6), (64, 0), (64, 6), (90, 6), (128, 0)] {
+        for density in [full, Density::USUAL] {
+            let mut draw = Draw::new(key_bits as u64);
+            let mut key = |bits: u32| {
+                let drawn = (draw.bits() as u128) << 64 | draw.bits() as u128;
+                drawn << (128 - bits) >> (128 - bits) << (128 - key_bits)
+            };
+            // Half of them differ in their last bits only, so they have one home, or a few.
+            let (tail, own) = (14.min(key_bits), key_bits - common_bits);
+            let crowd = key(own) >> (128 - key_bits + tail) << (128 - key_bits + tail);
+            let keys: Vec<u128> =
+                (0..60_000).map(|number| if number % 8 == 3 { crowd ^ key(tail) } else { key(own) }).collect();
+            let arena = Arena::new(Grant::unlimited());
+            let table = Packed::one_of(key_bits, common_bits, 0, density, &arena).unwrap();
+            let about = format!("{key_bits} bits, {} %", density.load_percent);
+            let parts = check_all(table, &keys, |_| key_bits, &about);
+            assert!(common_bits == 0 || key_bits < 64 || parts > 1, "{about}: never divided");
+        }
+    }
+}
+
+/// The same for roots of three numbers, whose keys get longer as the numbers grow, up to where two of them are paired.
+#[test]
+fn roots_of_three_numbers_stay_what_they_are_as_tables_are_divided() {
+    for (common_bits, density) in [(0, Density::USUAL), (2, Density::COMPACT), (6, Density::USUAL)] {
+        let (mut draw, mut keys, mut bounds) = (Draw::new(5), Vec::new(), Vec::new());
+        for bits in [6, 9, 12, 13, 15, 18, 21, 22] {
+            let (wanted, most) = (keys.len() + 30_000 / 97 * 97, 1u64 << bits);
+            while keys.len() < wanted {
+                let numbers = [most, most, 64.min(most)].map(|most| draw.below(most) as u32);
+                let pair = || root::key_with_pair(numbers[0], numbers[1] ^ numbers[2]);
+                let key = root::key_of_three(numbers).unwrap_or_else(pair);
+                if key.leading_zeros() >= common_bits {
+                    keys.push((key as u128) << 64);
+                }
+            }
+            bounds.push((keys.len() / 97, root::key_bits_of_three(1 << bits)));
+        }
+        let table = Packed::one_of(36, common_bits, 0, density, &Arena::new(Grant::unlimited())).unwrap();
+        let key_bits = |number: usize| bounds.iter().find(|(end, _)| number < *end).map_or(64, |(_, bits)| *bits);
+        assert!(check_all(table, &keys, key_bits, &format!("{common_bits} common bits")) > 1);
+    }
+}
