@@ -92,7 +92,7 @@ impl Contestant {
         }
         let (search, stdout) = self.step(&self.search, folder)?;
         let found = (self.read)(&stdout).ok_or_else(|| format!("{}: no result in its output", self.name))?;
-        let search = counted(search, self.besides, &found);
+        let search = counted(search, self.besides);
         Ok(Run { prepare, search, found })
     }
 
@@ -116,11 +116,10 @@ impl Contestant {
 }
 
 /// The cost of a search without what its process did besides.
-fn counted(search: Cost, besides: Besides, found: &Found) -> Cost {
-    let cpu_s = match (besides, found.seconds) {
-        (Besides::Nothing, _) | (Besides::Translation, None) => search.cpu_s,
-        (Besides::Pages, _) => search.cpu_s - search.system_s,
-        (Besides::Translation, Some(seconds)) => seconds.min(search.cpu_s),
+fn counted(search: Cost, besides: Besides) -> Cost {
+    let cpu_s = match besides {
+        Besides::Nothing => search.cpu_s,
+        Besides::Pages => search.cpu_s - search.system_s,
     };
     Cost { cpu_s, ..search }
 }
@@ -215,11 +214,9 @@ mod tests {
     #[test]
     fn what_a_process_does_besides_searching_is_left_out() {
         let cost = Cost { wall_s: 9.0, cpu_s: 8.0, system_s: 3.0, peak_bytes: 1 };
-        let found = Found { seconds: Some(2.0), ..found(7) };
-        let cpu_s = |besides| counted(cost, besides, &found).cpu_s;
+        let cpu_s = |besides| counted(cost, besides).cpu_s;
         assert_eq!(cpu_s(Besides::Nothing), 8.0);
         assert_eq!(cpu_s(Besides::Pages), 5.0);
-        assert_eq!(cpu_s(Besides::Translation), 2.0);
     }
 
     #[test]

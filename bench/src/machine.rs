@@ -1,7 +1,7 @@
 //! What a measurement depends on besides the model: the machine, the day, and the versions compared.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use plimsoll::reference::peers::{Given, Tool, fill};
 
@@ -31,17 +31,29 @@ pub fn describe(peers: &[&Tool], given: &Given) -> Machine {
             .map(|tool| {
                 let words = fill(tool.version, Path::new(""), None, given);
                 let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-                (tool.name.to_string(), say(&words[0], &arguments).unwrap_or_else(unknown))
+                (tool.name.to_string(), version(&words[0], &arguments).unwrap_or_else(unknown))
             })
             .collect(),
     }
 }
 
-/// The first line a program prints, in this repository.
+/// The first line a program prints, in this repository, if it succeeds.
 fn say(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_string())
+    let output = ask(program, arguments)?;
+    output.status.success().then(|| first_line(&output))
+}
+
+/// What a program says of its version, whatever its exit code: LTSmin's is 255.
+fn version(program: &str, arguments: &[&str]) -> Option<String> {
+    Some(first_line(&ask(program, arguments)?)).filter(|line| !line.is_empty())
+}
+
+fn ask(program: &str, arguments: &[&str]) -> Option<Output> {
+    Command::new(program).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()
+}
+
+fn first_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_string()
 }
 
 fn cpu_model(cpuinfo: &str) -> Option<String> {
@@ -63,5 +75,13 @@ mod tests {
     fn a_missing_program_says_nothing() {
         assert_eq!(say("no-such-program", &[]), None);
         assert_eq!(say("echo", &["one"]).as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn a_version_counts_even_if_the_program_fails() {
+        let failing = |script| ["-c", script];
+        assert_eq!(say("sh", &failing("echo v3; exit 255")), None);
+        assert_eq!(version("sh", &failing("echo v3; exit 255")).as_deref(), Some("v3"));
+        assert_eq!(version("sh", &failing("exit 1")), None);
     }
 }

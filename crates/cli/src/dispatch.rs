@@ -13,7 +13,9 @@ use plimsoll_search::{
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
-use plimsoll_store::{Budget, Chain, Choice, Climb, Codec, Density, Full, Grant, Queue, Spill, Stack, StepLog};
+use plimsoll_store::{
+    Budget, Chain, Choice, Climb, Codec, Collections, Density, Full, Grant, Queue, Spill, Stack, StepLog,
+};
 use std::io;
 
 /// What a search leaves behind.
@@ -26,6 +28,8 @@ pub struct Searched {
     pub climbs: Vec<Climb>,
     /// How states were held, where the first of them decided that.
     pub choice: Option<Choice>,
+    /// How often nodes of a tree were given up.
+    pub collections: Collections,
     /// Memory by structure, as it was when the search ended.
     pub ledger: Vec<Entry>,
     /// Disk by structure.
@@ -93,7 +97,8 @@ impl Searched {
     /// A search of which nothing is known but its end and its memory.
     fn without_store(outcome: Outcome, budget: &Budget, disk: &Budget) -> Searched {
         let (ledger, disk_ledger) = (budget.ledger(), disk.ledger());
-        Searched { outcome, layers: None, climbs: Vec::new(), choice: None, ledger, disk_ledger }
+        let (climbs, collections) = (Vec::new(), Collections::default());
+        Searched { outcome, layers: None, climbs, choice: None, collections, ledger, disk_ledger }
     }
 }
 
@@ -130,7 +135,8 @@ fn breadth_first<M: Model + ?Sized>(
     let outcome = bfs_with(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
     let (climbs, choice) = (store.tiers.climbs().to_vec(), store.tiers.choice());
-    Ok(Searched { outcome, layers, climbs, choice, ledger: budget.ledger(), disk_ledger: disk.ledger() })
+    let (collections, disk_ledger) = (store.tiers.collections(), disk.ledger());
+    Ok(Searched { outcome, layers, climbs, choice, collections, ledger: budget.ledger(), disk_ledger })
 }
 
 fn depth_first<M: Model + ?Sized>(
@@ -164,6 +170,7 @@ fn depth_first<M: Model + ?Sized>(
         layers: None,
         climbs: Vec::new(),
         choice: None,
+        collections: store.tiers.collections(),
         ledger: budget.ledger(),
         disk_ledger: disk.ledger(),
     })
@@ -201,7 +208,7 @@ fn layers<M: Model + ?Sized>(
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Chain, Why> {
     let row = &plan.strategy_parts.row;
-    let coder = coder(plan.codec, plan.code.as_ref(), &model.used_bits(), grant);
+    let coder = coder(plan.codec, plan.code.as_ref(), plan.shape.as_ref(), &model.used_bits(), grant);
     let store = coder.and_then(|coder| {
         if !row.is_cache() {
             let mut store = Chain::of(coder, 0, grant)?;
@@ -211,6 +218,7 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)
     });
-    let density = if plan.dense { Density::COMPACT } else { Density::USUAL };
+    // Who forgets states has little memory for nodes.
+    let density = if plan.dense || row.is_cache() { Density::COMPACT } else { Density::USUAL };
     store.map(|store| store.with_density(density)).map_err(|Full| Why::Memory)
 }

@@ -17,6 +17,7 @@ use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
 use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
 use plimsoll_store::runs::{Keep, MOST_WORDS, ORIGIN_WORDS};
+use plimsoll_store::tree::{Shape, Tree};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
 use std::fmt;
@@ -155,6 +156,9 @@ pub struct Plan {
     pub training: Option<TrainingReport>,
     #[serde(skip)]
     pub code: Option<Arc<Code>>,
+    /// The shape of a tree, where that is known before the search.
+    #[serde(skip)]
+    pub shape: Option<Shape>,
     #[serde(skip)]
     pub codec: Codec,
     /// As few bytes as possible, whatever time that takes.
@@ -356,6 +360,7 @@ impl Plan {
             codec,
             training: wishes.trained.as_ref().map(|trained| trained.report.clone()),
             code: wishes.trained.as_ref().map(|trained| trained.code.clone()),
+            shape: None,
             search: order,
             keep,
             climbs,
@@ -443,7 +448,7 @@ impl Plan {
             // Descendants are counted in the cache itself, so no code may be too long for it.
             *code = Arc::new(Code::clone(code).with_key_bytes(code.most_bytes()));
         }
-        let coder = coder(self.codec, self.code.as_ref(), &facts.used_bits, &Grant::unlimited());
+        let coder = coder(self.codec, self.code.as_ref(), None, &facts.used_bits, &Grant::unlimited());
         let coder = coder.expect("nobody limits it");
         let per_state = Chain::bytes_per_cached(&coder, &strategy.row, pins) as u64;
         if strategy.row.has_levels() {
@@ -471,10 +476,17 @@ impl Plan {
 }
 
 /// The codec with its tables.
-pub fn coder(codec: Codec, code: Option<&Arc<Code>>, used: &[u32], grant: &Grant) -> Result<Coder, Full> {
-    match code {
-        Some(code) => Ok(Coder::Huffman(code.clone())),
-        None => Coder::new(codec, used, grant),
+pub fn coder(
+    codec: Codec,
+    code: Option<&Arc<Code>>,
+    shape: Option<&Shape>,
+    used: &[u32],
+    grant: &Grant,
+) -> Result<Coder, Full> {
+    match (code, shape) {
+        (Some(code), _) => Ok(Coder::Huffman(code.clone())),
+        (None, Some(shape)) => Ok(Coder::Tree(Box::new(Tree::new(shape.clone(), grant)?))),
+        (None, None) => Coder::new(codec, used, grant),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Before a search with Huffman codes: a short search that counts bytes, from which the code comes, and its length in most states.
+//! Before a search with Huffman codes: a short search that counts bytes, from which the code comes, and its length in most states. Before one
+//! with a tree in a cache: a shorter one, from which the tree has its shape, for a cache cannot encode again what it holds.
 //!
 //! Its states are the first ones that a search finds within the same budget, and it ends before the real one begins. A static
 //! code needs no training; states are looked at all the same, for the length of its keys in a cache.
@@ -10,11 +11,16 @@ use crate::plan::{Facts, Plan, PlanError, Wishes};
 use plimsoll_model::{Around, Model};
 use plimsoll_search::{Ask, Control, Limits, PathRoom, Stats};
 use plimsoll_store::huffman::{Code, Kind, Training};
-use plimsoll_store::{Budget, Codec, strings};
+use plimsoll_store::tree::Shape;
+use plimsoll_store::{Budget, Codec, leanest_shape, strings};
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+/// States, and words of them, from which a shape is learned, and bytes to try shapes in.
+const SHAPE_STATES: usize = 4096;
+const SHAPE_WORDS: usize = 64 << 10;
+const SHAPE_BYTES: u64 = 4 << 20;
 /// States that a static code is tried on.
 const TRIAL_STATES: u64 = 1000;
 /// All but one in so many codes should fit into the keys of a cache; a byte more, for what was not seen yet.
@@ -64,7 +70,22 @@ pub fn plan(mut wishes: Wishes, model: &dyn Model, deadline: Option<Instant>) ->
     if let StoreName::Held(Codec::Huffman(kind)) = wishes.store {
         wishes.trained = Some(train(kind, model, &wishes, deadline)?);
     }
-    Plan::resolve(&wishes, &Facts::now(model))
+    let plan = Plan::resolve(&wishes, &Facts::now(model))?;
+    let row = &plan.strategy_parts.row;
+    if plan.codec != Codec::Tree || !row.is_cache() || row.has_levels() {
+        return Ok(plan);
+    }
+    let shape = shape(model, &wishes, deadline)?;
+    // What is resident now counts.
+    Ok(Plan { shape, ..Plan::resolve(&wishes, &Facts::now(model))? })
+}
+
+/// The shape of a tree that suits the first states.
+fn shape(model: &dyn Model, wishes: &Wishes, deadline: Option<Instant>) -> Result<Option<Shape>, PlanError> {
+    let (width, mut states) = (model.width(), Vec::new());
+    let count = SHAPE_STATES.min(SHAPE_WORDS / width.max(1)) as u64;
+    visit(model, Order::Bfs, count, wishes, deadline, &mut |state| states.extend_from_slice(state))?;
+    Ok(leanest_shape(width, &states, &Budget::new(SHAPE_BYTES).grant("shapes", SHAPE_BYTES)))
 }
 
 /// Finds the code that is asked for.

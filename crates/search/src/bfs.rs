@@ -18,6 +18,7 @@ mod ledger;
 mod levels;
 mod saved;
 mod seal;
+mod start;
 mod team;
 mod wave;
 
@@ -41,14 +42,15 @@ use wave::Wave;
 
 /// As much as the first thread usually has: models may recurse along their expressions.
 const STACK_BYTES: usize = 8 << 20;
-/// Parts of the initial states, and states, between two calls of `watch`; those come where waves end.
-const PARTS_PER_LOOK: u32 = 32;
+/// States between two calls of `watch`; those come where waves end.
 const STATES_PER_LOOK: usize = 1024;
 
 /// The phases of a wave.
 const EXPAND: u8 = 0;
 const ENTER: u8 = 1;
 const NUMBER: u8 = 2;
+/// Before the first of them: the nodes of a tree get room.
+const GROW: u8 = 6;
 /// What is done for each shard where there is a disk: its tables leave memory, its runs are asked, or merged.
 const FLUSH: u8 = 3;
 const SIFT: u8 = 4;
@@ -92,7 +94,7 @@ pub fn bfs_with<M: Model + ?Sized>(
         stop: control.stop,
         deadline: control.limits.deadline,
         observed: keeping.observer.is_some(),
-        coder: SharedCoder::new(coder),
+        coder: SharedCoder::new(coder).for_store(tiers),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
         wave: RwLock::new(Wave::default()),
@@ -244,6 +246,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             EXPAND => self.expand(item, worker),
             ENTER => self.enter_shard(item),
             NUMBER => self.number(item, worker),
+            GROW => self.coder.move_piece(item),
             _ => self.perform_on_disk(phase, item),
         }
     }
@@ -349,44 +352,6 @@ struct Leader<'s, 'a, 'k, M: ?Sized> {
 }
 
 impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
-    /// Enters the initial states.
-    fn start(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
-        let search = self.search;
-        let mut block = write(&search.blocks[0]);
-        let (mut part, mut next) = (0u32, Some(0));
-        while let Some(first) = next {
-            if part > 0 {
-                let look = part.is_multiple_of(PARTS_PER_LOOK);
-                if let Some(why) = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&search.tiers)) {
-                    return Err(why);
-                }
-                self.learn(ledger);
-            }
-            let starts = block.start(search.model, search.needs, part, first);
-            block.encode(&search.coder, search.needs, &mut self.worker.keys, self.worker.lately.as_mut());
-            self.enter_alone(&mut block, Some(&starts.positions))?;
-            ledger.enter_starts(&block, &starts.wrong)?;
-            search.room()?;
-            ledger.show(&block, true, search.is_deferring(), || !read(&search.tiers).samples())?;
-            (part, next) = (part + 1, starts.next);
-        }
-        drop(block);
-        self.seal(0, ledger)?;
-        ledger.end_starts();
-        Ok(())
-    }
-
-    /// Lets the store learn, if it is time for that.
-    fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
-        let mut are_first = true;
-        let mut told = ledger
-            .observer
-            .as_mut()
-            .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
-        let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
-        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
-    }
-
     /// Works off some of the states that are left of a level, and says how many.
     fn work_off(
         &mut self,
@@ -437,6 +402,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let mut left = wave;
         while left.states > 0 {
             self.give_up_tree(place.level + 1, ledger)?;
+            search.coder.tidy(&mut write(&search.tiers));
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
@@ -485,8 +451,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     fn enter_alone(&mut self, block: &mut Expansion, starts: Option<&[u32]>) -> Result<(), Why> {
         let search = self.search;
         let depth = block.block().depth;
+        self.encode_after_forgetting(&mut [block]);
         if block.done == Done::Full {
             self.encode_again(block, depth)?;
+            // There may be more to forget now.
+            self.encode_after_forgetting(&mut [block]);
         }
         if block.done != Done::Encoded {
             return Err(search.why(block.done));
@@ -517,7 +486,15 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     /// All workers take part, phase by phase.
     fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
+        while let pieces @ 1.. = search.coder.next_pieces(search.crew.workers) {
+            self.perform_all(GROW, pieces)?;
+        }
         self.perform_all(EXPAND, part.blocks)?;
+        {
+            let mut held: Vec<_> = search.blocks[..part.blocks].iter().map(write).collect();
+            let mut blocks: Vec<&mut Expansion> = held.iter_mut().map(|block| &mut **block).collect();
+            self.encode_after_forgetting(&mut blocks);
+        }
         for block in &search.blocks[..part.blocks] {
             let mut block = write(block);
             if block.done == Done::Full && read(&search.tiers).can_make_room() {

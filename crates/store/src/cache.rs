@@ -21,6 +21,7 @@ mod slots;
 mod ways;
 
 use crate::budget::{Full, Grant};
+use crate::hash;
 use crate::row::{Replace, Row};
 use clock::Clock;
 pub use key::{Hashed, KeyForm};
@@ -29,6 +30,9 @@ pub use rule::Rule;
 pub use sketch::Distinct;
 use slots::{NONE, Parts, Slots};
 pub use ways::Ways;
+
+/// Where others need memory, this part of the states is given up at a time.
+const GIVEN_UP_SHARE: usize = 4;
 
 /// What a search wants remembered with a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -112,6 +116,10 @@ pub(crate) trait AnyCache {
     fn count_successors(&mut self, place: Place, successors: usize);
     /// The state was expanded and its successors inserted: with `cover` it is open no more.
     fn expanded(&mut self, place: Place, successors: usize);
+    /// Are new states told by [`AnyCache::count_state`]? Where nodes of a tree are given up a state may come back with another key.
+    fn counts_states(&self) -> bool;
+    /// This state is new here.
+    fn count_state(&mut self, state: &[u32]);
 }
 
 /// The caches of a chain.
@@ -123,6 +131,7 @@ pub struct Cache {
     clock: Clock,
     forgotten: u64,
     distinct: Distinct,
+    counts_states: bool,
     counts_successors: bool,
 }
 
@@ -153,10 +162,19 @@ impl Cache {
             clock: Clock::new(),
             forgotten: 0,
             distinct: Distinct::new(form.told_bits),
+            counts_states: false,
             counts_successors: row.rules().any(Rule::counts_successors),
         };
         cache.divide();
         if cache.grow() { Ok(cache) } else { Err(Full) }
+    }
+
+    /// The same, where keys do not tell which states are different, if `by_states`.
+    pub fn counting_states(mut self, by_states: bool) -> Cache {
+        if by_states {
+            (self.counts_states, self.distinct) = (true, Distinct::new(0));
+        }
+        self
     }
 
     fn parts(row: &Row) -> Parts {
@@ -201,6 +219,22 @@ impl Cache {
 
     fn pinned(&self) -> usize {
         self.len() - self.tiers.iter().map(|tier| tier.len).sum::<usize>()
+    }
+
+    /// States given up so far.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Gives up a part of the states, as far as they may leave.
+    pub fn give_up_some(&mut self) {
+        let count = self.len().div_ceil(GIVEN_UP_SHARE);
+        (0..count).all(|_| self.forget_one());
+    }
+
+    /// Visits the leading bits of all keys, which are what their hashes are made of.
+    pub fn visit(&mut self, visit: impl FnMut(u64)) {
+        self.slots.visit(visit);
     }
 
     /// Takes back a pin: without `cover` there is only the one that the entry was inserted with.
@@ -367,7 +401,9 @@ impl AnyCache for Cache {
             return Answer::Full;
         }
         self.clock.tick(self.slots.count());
-        self.distinct.add(hash);
+        if !self.counts_states {
+            self.distinct.add(hash);
+        }
         let slot = self.slots.add(key, hash);
         let now = self.clock.now();
         for (memory, tier) in self.slots.memories(slot).iter_mut().zip(&self.tiers) {
@@ -398,6 +434,14 @@ impl AnyCache for Cache {
         if self.row.holds_ancestors() {
             self.unpin(place);
         }
+    }
+
+    fn counts_states(&self) -> bool {
+        self.counts_states
+    }
+
+    fn count_state(&mut self, state: &[u32]) {
+        self.distinct.add(hash::words(state));
     }
 }
 

@@ -125,8 +125,21 @@ impl Chain {
 
     /// Makes sure that `count` more states can be encoded, also at the cost of never learning how to do it better.
     fn reserve_keys(&mut self, count: usize) -> Result<(), Full> {
-        let reserved = self.coder.reserve(count);
-        if reserved.is_err() && self.tiers.forget_sample() { self.coder.reserve(count) } else { reserved }
+        let mut reserved = self.coder.reserve(count);
+        if reserved.is_err() && self.tiers.forget_sample() {
+            reserved = self.coder.reserve(count);
+        }
+        while reserved.is_err() && self.tiers.make_room_for_nodes(&mut self.coder) {
+            reserved = self.coder.reserve(count);
+        }
+        reserved
+    }
+
+    /// Gives up nodes of forgotten states before tables would have to grow, if it is worth it.
+    fn tidy(&mut self, count: usize) {
+        if !self.coder.has_room(count) && self.tiers.wants_collection(&self.coder) {
+            self.tiers.collect(&mut self.coder);
+        }
     }
 
     /// Inserts a block and puts into `fresh` the positions of states not held before; of equal states in one block
@@ -135,6 +148,7 @@ impl Chain {
         let Buffers { entry, keys } = buffers;
         fresh.clear();
         self.tiers.learn(&mut self.coder, None);
+        self.tidy(block.len());
         self.reserve_keys(block.len())?;
         entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
         self.tiers.look_at(&self.coder);
@@ -155,7 +169,8 @@ impl Chain {
         }
         let keys = &mut buffers.keys;
         keys.clear();
-        let encoded = self.coder.reserve(1).and_then(|()| self.coder.encode(state, keys));
+        self.tidy(1);
+        let encoded = self.reserve_keys(1).and_then(|()| self.coder.encode(state, keys));
         let entered = encoded.ok().and_then(|()| self.tiers.enter_pinned(state, keys, note));
         entered.unwrap_or(Answer::Full)
     }

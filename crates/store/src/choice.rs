@@ -68,6 +68,26 @@ impl Choice {
     }
 }
 
+/// The shape of a tree whose nodes take the fewest bytes for states like these (end to end), for a store that cannot encode again what it
+/// holds; none where there is nothing to choose, or no memory to try.
+pub fn leanest_shape(width: usize, states: &[u32], grant: &Grant) -> Option<Shape> {
+    if !Shape::can_be_learned(width) || states.is_empty() {
+        return None;
+    }
+    let (two, three) = Shape::learned(width, states);
+    let bytes = |shape: &Shape| {
+        let (mut tree, mut scratch) = (Tree::new(shape.clone(), grant)?, Scratch::default());
+        for block in states.chunks(BLOCK * width) {
+            tree.reserve(block.len() / width)?;
+            tree.encode(block, &mut scratch)?;
+        }
+        Ok(tree.bytes_for(&tree.counts().iter().map(|&count| count as f64).collect::<Vec<_>>()))
+    };
+    let tried = [Some(two), three].into_iter().flatten().map(|shape| Ok((bytes(&shape)?, shape)));
+    let tried: Vec<(f64, Shape)> = tried.collect::<Result<_, Full>>().ok()?;
+    tried.into_iter().min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, shape)| shape)
+}
+
 /// Bytes that each of many states like these is expected to take in a tree of this shape, roots and nodes.
 fn in_tree(shape: &Shape, states: &[u32], density: Density, grant: &Grant) -> Result<f64, Full> {
     let mut tree = Tree::new(shape.clone(), grant)?;

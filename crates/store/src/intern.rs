@@ -1,10 +1,12 @@
-//! Numbers for vectors of words: equal vectors get the same number, numbers are dense from zero.
+//! Numbers for vectors of words: equal vectors get the same number, numbers are dense from zero, unless vectors are given up (see [`living`]).
 //!
 //! One open-addressing table whose slots hold the number and the vector itself, so a lookup touches one
 //! place in memory. This is a node table of the tree store, and with whole states as vectors it is the
 //! plain store. Several workers may intern at once through `&self` (see `slots`). Growing happens in place, as in
 //! [`crate::packed`]: homes never move down.
 
+mod growth;
+mod living;
 mod slots;
 mod sorted;
 
@@ -12,6 +14,7 @@ use crate::budget::{Full, Grant};
 use crate::hash;
 use crate::region::{Region, prefetch};
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_words};
+pub use growth::Growth;
 use slots::{BUSY, differs};
 pub use sorted::Numbered;
 use std::io::{self, Read, Write};
@@ -45,17 +48,27 @@ pub struct Intern {
     told_bits: u32,
     region: Region,
     slots: usize,
+    /// Words of the slots.
+    end: usize,
     /// Vectors that fit before the next growth.
     room: usize,
     fill: Fill,
+    /// Are there marks behind the slots? See [`living`].
+    marked: bool,
     count: Count,
 }
 
 /// Numbers given out. It has a cache line of its own: every lookup reads what lies beside it, which others may write only
 /// while nobody looks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(64))]
-struct Count(AtomicU32);
+struct Count {
+    /// The number to be tried next.
+    next: AtomicU32,
+    /// With marks: vectors that there are, and a number above those of all that survived the last collection.
+    held: AtomicU32,
+    survived: u32,
+}
 
 impl Intern {
     pub fn new(stride: usize, grant: Grant) -> Result<Intern, Full> {
@@ -66,8 +79,8 @@ impl Intern {
     pub fn one_of(told_bits: u32, stride: usize, grant: Grant) -> Result<Intern, Full> {
         assert!(stride > 0);
         let region = Region::one_of(1 << told_bits, grant);
-        let (fill, count) = (Fill::USUAL, Count(AtomicU32::new(0)));
-        let mut table = Intern { stride, told_bits, region, slots: 0, room: 0, fill, count };
+        let (fill, count) = (Fill::USUAL, Count::default());
+        let mut table = Intern { stride, told_bits, region, slots: 0, end: 0, room: 0, fill, marked: false, count };
         table.grow(FIRST_SLOTS)?;
         Ok(table)
     }
@@ -83,9 +96,15 @@ impl Intern {
         self.stride
     }
 
-    /// How many numbers were given out.
+    /// How many vectors there are.
     pub fn len(&self) -> usize {
-        self.count.0.load(Ordering::Relaxed) as usize
+        let count = if self.marked { &self.count.held } else { &self.count.next };
+        count.load(Ordering::Relaxed) as usize
+    }
+
+    /// All numbers are below this.
+    pub fn bound(&self) -> usize {
+        self.count.next.load(Ordering::Relaxed).max(self.count.survived) as usize
     }
 
     pub fn is_empty(&self) -> bool {
@@ -107,8 +126,7 @@ impl Intern {
             return Ok(());
         }
         let wanted = self.len() + count;
-        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
-        let comfortable = least.max(self.slots * self.fill.growth_percent / 100);
+        let (least, comfortable) = (self.least_slots(wanted), self.comfortable(count));
         let sizes = [comfortable, (least + comfortable) / 2, least];
         if sizes.into_iter().any(|slots| self.grow(slots).is_ok()) {
             return Ok(());
@@ -119,15 +137,22 @@ impl Intern {
         if wanted <= tight { Ok(()) } else { Err(Full) }
     }
 
+    fn least_slots(&self, vectors: usize) -> usize {
+        (vectors * 100).div_ceil(self.load_percent(vectors))
+    }
+
+    /// Slots for `count` more vectors, and for some time to come.
+    fn comfortable(&self, count: usize) -> usize {
+        self.least_slots(self.len() + count).max(self.slots * self.fill.growth_percent / 100)
+    }
+
     /// The same for a table that may take so many bytes, all of which it takes in the end.
     pub fn reserve_within(&mut self, count: usize, most_bytes: usize) -> Result<(), Full> {
         if self.has_room(count) {
             return Ok(());
         }
         let most = (most_bytes / 4 / (self.stride + 1)).saturating_sub(SLACK);
-        let wanted = self.len() + count;
-        let least = (wanted * 100).div_ceil(self.load_percent(wanted));
-        let slots = least.max(self.slots * self.fill.growth_percent / 100).min(most);
+        let slots = self.comfortable(count).min(most);
         if slots > self.slots {
             self.grow(slots)?;
         }
@@ -146,14 +171,14 @@ impl Intern {
     #[inline(always)]
     pub fn intern(&self, vector: &[u32], hash: u64) -> Result<(u32, bool), Full> {
         assert_eq!(vector.len(), self.stride);
-        slots::intern(self.region.words(), self.home(hash) * (vector.len() + 1), vector, &self.count.0)
+        slots::intern(self.area(), self.home(hash) * (vector.len() + 1), vector, self)
     }
 
     /// The number of `vector`, if it has one. Nobody may be writing.
     pub fn find(&self, vector: &[u32], hash: u64) -> Option<u32> {
         assert_eq!(vector.len(), self.stride);
         let step = vector.len() + 1;
-        for slot in self.region.words()[self.home(hash) * step..].chunks_exact(step) {
+        for slot in self.area()[self.home(hash) * step..].chunks_exact(step) {
             match slot[0].load(Ordering::Acquire) {
                 0 => return None,
                 header if differs(&slot[1..], vector) == 0 => return Some(header - 1),
@@ -161,6 +186,12 @@ impl Intern {
             }
         }
         None
+    }
+
+    /// All slots, end to end.
+    #[inline(always)]
+    fn area(&self) -> &[AtomicU32] {
+        &self.region.words()[..self.end]
     }
 
     /// The slot where the search for a vector begins.
@@ -171,7 +202,7 @@ impl Intern {
 
     /// Every vector with its number, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &[AtomicU32])> {
-        let slots = self.region.words().chunks_exact(self.stride + 1);
+        let slots = self.area().chunks_exact(self.stride + 1);
         slots
             .map(|slot| (slot[0].load(Ordering::Acquire), &slot[1..]))
             .filter(|&(header, _)| header != 0)
@@ -199,7 +230,7 @@ impl Intern {
                 return Err(Unloaded::damaged("a table of vectors has one twice"));
             }
         }
-        *table.count.0.get_mut() = len as u32;
+        *table.count.next.get_mut() = len as u32;
         Ok(table)
     }
 
@@ -243,23 +274,39 @@ impl Intern {
 
     /// Makes the table at least `slots` large.
     fn grow(&mut self, slots: usize) -> Result<(), Full> {
-        let step = self.stride + 1;
-        if slots >= BUSY as usize - 1 || !self.region.grow((slots + SLACK) * step * 4) {
-            return Err(Full);
-        }
-        // Growth is by whole pages: use all of it.
-        let slots = self.region.bytes() / 4 / step - SLACK;
-        let old_end = if self.slots == 0 { 0 } else { (self.slots + SLACK) * step };
-        self.slots = slots;
-        self.room = slots * self.load_percent(slots) / 100;
-        self.spread(old_end);
+        let old_end = self.enlarge(slots)?;
+        self.spread(old_end, |_, _| true);
         Ok(())
     }
 
-    /// Moves every vector to its new place, cluster by cluster from the top end downwards.
-    fn spread(&mut self, old_end: usize) {
+    /// The same, but everything is where it was, before the returned word: it must be spread.
+    fn enlarge(&mut self, slots: usize) -> Result<usize, Full> {
+        let step = self.stride + 1;
+        let (old_words, old_marks) = (self.region.bytes() / 4, self.mark_words());
+        let marks = if self.marked { living::mark_words(slots) } else { 0 };
+        if slots >= BUSY as usize - 1 || !self.region.grow(((slots + SLACK) * step + marks) * 4) {
+            return Err(Full);
+        }
+        let old_end = self.end;
+        // Growth is by whole pages: use all of it.
+        self.slots = self.most_slots().max(self.slots);
+        self.end = (self.slots + SLACK) * step;
+        self.room = self.slots * self.load_percent(self.slots) / 100;
+        self.move_marks(old_words - old_marks..old_words);
+        Ok(old_end)
+    }
+
+    /// Slots for which there is memory.
+    fn most_slots(&self) -> usize {
+        let (words, step) = (self.region.bytes() / 4, self.stride + 1);
+        if self.marked { living::most_slots(words, step) } else { words / step - SLACK }
+    }
+
+    /// Moves every vector that is kept to its new place, cluster by cluster from the top end downwards. Which are kept is asked with
+    /// the words behind the slots and the number.
+    fn spread(&mut self, old_end: usize, keep: impl Fn(&[u32], u32) -> bool) {
         let (step, slots, told_bits) = (self.stride + 1, self.slots, self.told_bits);
-        let words = self.region.words_mut();
+        let (words, behind) = self.region.words_mut().split_at_mut(self.end);
         let mut cluster = Vec::new();
         let mut end = old_end;
         while end > 0 {
@@ -269,7 +316,7 @@ impl Intern {
             }
             cluster.extend_from_slice(&words[start..end]);
             words[start..end].fill(0);
-            for slot in cluster.chunks_exact(step) {
+            for slot in cluster.chunks_exact(step).filter(|slot| keep(behind, slot[0] - 1)) {
                 let mut place = hash::scale(hash::words(&slot[1..]) << told_bits, slots) * step;
                 while words[place] != 0 {
                     place += step;

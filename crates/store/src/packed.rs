@@ -348,20 +348,34 @@ impl Packed {
             let (line, rest) = self.parts[self.part_of(high)].find_home(high);
             homes.push(Home { line, rest });
         }
-        let count = by_length!(self, LONG => self.insert_with::<LONG>(keys, &homes, fresh));
+        let count = by_length!(self, LONG => self.insert_with::<LONG>(keys, &mut homes, fresh));
         self.homes = homes;
         count
     }
 
+    /// Those whose homes are full come last, when the lines they need are near. Equal keys keep their order, for a home stays full.
     #[inline(always)]
-    fn insert_with<const LONG: bool>(&mut self, keys: Run, homes: &[Home], fresh: &[AtomicU8]) -> usize {
-        let mut count = 0;
-        for (index, (home, fresh)) in homes.iter().zip(fresh).enumerate() {
+    fn insert_with<const LONG: bool>(&mut self, keys: Run, homes: &mut [Home], fresh: &[AtomicU8]) -> usize {
+        let (mut count, mut homeless) = (0, 0);
+        for index in 0..homes.len() {
             let (high, low) = (keys.high[index], if LONG { keys.low(index) } else { 0 });
-            let part = self.part_of(high);
+            let (part, home) = (self.part_of(high), homes[index]);
+            let part = &mut self.parts[part];
             // SAFETY: `homes` was just filled, and inserting lets nothing grow.
-            let new = unsafe { self.parts[part].insert::<LONG>(home.line, home.rest, high, low) };
-            fresh.store(new as u8, Ordering::Relaxed);
+            let Some(new) = (unsafe { part.insert_at_home::<LONG>(home.line, home.rest, low) }) else {
+                part.ask_elsewhere(high);
+                // Homes that were tried are not needed any more.
+                homes[homeless].rest = index as u64;
+                homeless += 1;
+                continue;
+            };
+            fresh[index].store(new as u8, Ordering::Relaxed);
+            count += new as usize;
+        }
+        for index in homes[..homeless].iter().map(|home| home.rest as usize) {
+            let part = self.part_of(keys.high[index]);
+            let new = self.parts[part].insert_elsewhere::<LONG>(keys.key(index));
+            fresh[index].store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }
         count

@@ -24,7 +24,7 @@ const CHUNK_WORDS: usize = SLOT / 4;
 const WIDE_WORDS: usize = 16;
 /// So many chunks at the front stay as they are, which is all where levels are narrow; fewer where memory matters most.
 const USUAL_WHOLE: usize = 16;
-const DENSE_WHOLE: usize = 8;
+const DENSE_WHOLE: usize = 4;
 /// Memory is short when less than this part of it is left.
 const SHORT_SHARE: u64 = 4;
 

@@ -1,7 +1,7 @@
 //! One codec for several workers at once.
 //!
 //! Workers encode under a read lock, as long as there is room for every part that is being encoded; the tables of the
-//! codec grow under the write lock. Nothing is lost when memory runs out: then one part at a time asks for the little
+//! codec grow under the write lock, if they were not let grow by all together before ([`SharedCoder::next_pieces`]). Nothing is lost when memory runs out: then one part at a time asks for the little
 //! it needs.
 
 use crate::budget::Full;
@@ -19,8 +19,9 @@ use shuttle::sync;
 #[cfg(not(test))]
 use std::sync;
 
-/// States that are encoded at a time.
+/// States that are encoded at a time; and where states are forgotten, for tables have room for as many as come at once.
 const PART_STATES: usize = if cfg!(test) { 16 } else { 1024 };
+const FEW_STATES: usize = 128;
 
 /// A codec that several workers use.
 #[derive(Debug)]
@@ -28,13 +29,24 @@ pub struct SharedCoder<'a> {
     coder: RwLock<&'a mut Coder>,
     /// Words per state.
     width: usize,
+    /// States of a part.
+    part_states: usize,
     /// States of all parts that are being encoded, or wait for it.
     wanted: AtomicUsize,
 }
 
 impl<'a> SharedCoder<'a> {
     pub fn new(coder: &'a mut Coder) -> SharedCoder<'a> {
-        SharedCoder { width: coder.width(), coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
+        let (width, part_states) = (coder.width(), PART_STATES);
+        SharedCoder { width, part_states, coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
+    }
+
+    /// The same for a store that forgets states, if it does: tables are small then.
+    pub fn for_store(mut self, tiers: &Tiers) -> SharedCoder<'a> {
+        if tiers.forgets() {
+            self.part_states = self.part_states.min(FEW_STATES);
+        }
+        self
     }
 
     /// Computes the keys of a block, growing tables where necessary, and sorts them by shard. States that a worker has met
@@ -66,7 +78,7 @@ impl<'a> SharedCoder<'a> {
 
     /// A part at a time: room is made for all that might be new, and numbers of nodes stay in the processor's caches.
     fn encode_states(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
-        states.chunks(PART_STATES * self.width).try_for_each(|part| {
+        states.chunks(self.part_states * self.width).try_for_each(|part| {
             let count = part.len() / self.width;
             self.wanted.fetch_add(count, Ordering::AcqRel);
             let encoded = self.encode_announced(part, count, keys);
@@ -108,10 +120,44 @@ impl<'a> SharedCoder<'a> {
         tiers.give_up_tree(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), level)
     }
 
+    /// Gives up nodes of forgotten states, if it is worth it, or makes sure that this can be done. No key may be under way.
+    pub fn tidy(&self, tiers: &mut Tiers) {
+        if !self.with(Coder::numbers_states) {
+            return;
+        }
+        let mut coder = self.coder.write().unwrap_or_else(PoisonError::into_inner);
+        if tiers.wants_collection(&coder) {
+            tiers.collect(&mut coder);
+        } else {
+            tiers.prepare_collections(&mut coder);
+        }
+    }
+
+    /// Makes room for nodes where there is no more memory; see [`Tiers::make_room_for_nodes`]. No key may be under way.
+    pub fn make_room(&self, tiers: &mut Tiers) -> bool {
+        tiers.make_room_for_nodes(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
     pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
         if tiers.samples() {
             tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
+        }
+    }
+
+    /// Lets tables grow before workers need it, who would have to wait for each other then: says how many pieces are to be moved by
+    /// whoever is free, before it is asked again; none when nothing is left to do.
+    pub fn next_pieces(&self, workers: usize) -> usize {
+        match &mut **self.coder.write().unwrap_or_else(PoisonError::into_inner) {
+            Coder::Tree(tree) => tree.next_pieces(workers * PART_STATES),
+            _ => 0,
+        }
+    }
+
+    /// Moves one of the pieces.
+    pub fn move_piece(&self, piece: usize) {
+        if let Coder::Tree(tree) = &**self.coder.read().unwrap_or_else(PoisonError::into_inner) {
+            tree.move_piece(piece);
         }
     }
 

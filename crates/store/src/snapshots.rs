@@ -150,6 +150,11 @@ impl Snapshots {
         Ok(())
     }
 
+    /// Keys that will be in the backtracking set.
+    pub fn pending(&self) -> impl Iterator<Item = u128> {
+        self.pending.iter().copied()
+    }
+
     /// A wave is over, and the next may find so many states. `shard_of` tells whose a key is.
     pub fn settle(
         &mut self,

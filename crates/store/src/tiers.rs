@@ -16,11 +16,13 @@ mod ladder;
 mod layered;
 mod learned;
 mod levels;
+mod living;
 mod lossy;
 mod saved;
 
 pub use entry::{Block, Entry, Needs};
 pub use ladder::{Climb, Outlook, Rung};
+pub use living::Collections;
 
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
@@ -40,6 +42,7 @@ use cached::{Parents, insert_cached, key_bytes, key_of};
 use coded::Coded;
 use ladder::Ladder;
 use layered::Below;
+use living::Collector;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,6 +80,8 @@ pub struct Tiers {
     /// How to go on when memory is almost full, and what was done so far.
     ladder: Option<Ladder>,
     climbs: Vec<Climb>,
+    /// How nodes of a tree are given up.
+    collector: Collector,
     grant: Grant,
 }
 
@@ -178,10 +183,11 @@ impl Tiers {
         let shards = if pins || row.holds_ancestors() { 1 } else { capacity / CACHE_SHARD_STATES };
         let shard_bits = shards.max(1).ilog2().min(MOST_CACHE_SHARD_BITS);
         let (form, capacity) = (coder.form(shard_bits), capacity >> shard_bits);
+        let by_states = coder.numbers_states();
         let table = |_| {
             Ok(match row.alone().filter(|_| !pins) {
-                Some(rule) => Table::Ways(Box::new(Ways::new(rule, form, capacity, grant)?)),
-                None => Table::Cache(Box::new(Cache::new(row, form, capacity, grant)?)),
+                Some(rule) => Table::Ways(Box::new(Ways::new(rule, form, capacity, grant)?.counting_states(by_states))),
+                None => Table::Cache(Box::new(Cache::new(row, form, capacity, grant)?.counting_states(by_states))),
             })
         };
         let long = || match coder {
@@ -214,6 +220,7 @@ impl Tiers {
             snapshots: None,
             ladder: None,
             climbs: Vec::new(),
+            collector: Collector::default(),
             grant: grant.clone(),
         }
     }
@@ -256,10 +263,14 @@ impl Tiers {
     pub(crate) fn enter_pinned(&mut self, state: &[u32], keys: &Keys, note: Note) -> Option<Answer> {
         let Shard { last: Table::Cache(cache), long, .. } = own(&mut self.shards[0]) else { return None };
         let bytes = key_bytes(keys.high[0], keys.low.first().copied());
-        Some(match key_of(&bytes, state, cache.form(), long.as_mut()) {
+        let answer = match key_of(&bytes, state, cache.form(), long.as_mut()) {
             Some(key) => cache.insert(key, keys.high[0], note, true, Place::NOWHERE),
             None => long.as_mut().map_or(Answer::Full, |long| long.hold(keys.high[0])),
-        })
+        };
+        if matches!(answer, Answer::New(_)) && cache.counts_states() {
+            cache.count_state(state);
+        }
+        Some(answer)
     }
 
     /// The table of caches that can pin states.

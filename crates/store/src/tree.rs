@@ -9,7 +9,7 @@
 
 use crate::budget::{Full, Grant};
 use crate::hash;
-use crate::intern::Intern;
+use crate::intern::{Growth, Intern};
 use crate::packed::Density;
 use crate::stream::Unloaded;
 use shape::{Source, WIDEST};
@@ -17,6 +17,7 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod decode;
+mod living;
 pub mod root;
 mod shape;
 
@@ -37,6 +38,9 @@ pub struct Tree {
     tables: Vec<Intern>,
     /// The last two of a root's three numbers, where one of these is too large for a key.
     beyond: Option<Intern>,
+    /// The table that several workers let grow, and how far they are; vectors in each when they last looked.
+    growing: Option<(usize, Growth)>,
+    seen: Vec<usize>,
 }
 
 /// Buffers for encoding one block; one per worker.
@@ -64,8 +68,8 @@ impl Tree {
     }
 
     fn of(shape: Shape, tables: Vec<Intern>, beyond: Option<Intern>) -> Tree {
-        static TREES: AtomicU64 = AtomicU64::new(1);
-        Tree { id: TREES.fetch_add(1, Ordering::Relaxed), shape, tables, beyond }
+        let (growing, seen) = (None, vec![0; tables.len()]);
+        Tree { id: next_id(), shape, tables, beyond, growing, seen }
     }
 
     fn all_tables(&self) -> impl Iterator<Item = &Intern> {
@@ -115,9 +119,40 @@ impl Tree {
         self.all_tables().all(|table| table.has_room(count))
     }
 
+    /// Lets large tables grow that would have to before as many vectors have come as since the last time, and `spare` more: says how
+    /// many pieces of one are to be moved by whoever is free, before it is asked again. None when all have grown.
+    pub fn next_pieces(&mut self, spare: usize) -> usize {
+        loop {
+            if let Some((table, growth)) = &mut self.growing {
+                let pieces = self.tables[*table].next_round(growth);
+                if pieces > 0 {
+                    return pieces;
+                }
+                self.growing = None;
+            }
+            let counted = self.tables.iter_mut().zip(&self.seen).enumerate();
+            let mut grows = counted.filter_map(|(index, (table, &seen))| {
+                let more = table.len().saturating_sub(seen) + spare;
+                table.begin_growth(more).map(|growth| (index, growth))
+            });
+            self.growing = grows.next();
+            if self.growing.is_none() {
+                self.seen = self.counts();
+                return 0;
+            }
+        }
+    }
+
+    /// Moves one of the pieces.
+    pub fn move_piece(&self, piece: usize) {
+        if let Some((table, growth)) = &self.growing {
+            self.tables[*table].move_piece(growth, piece);
+        }
+    }
+
     /// Bits of the longest key so far.
     pub fn key_bits(&self) -> u32 {
-        self.key_bits_for(|node| self.tables[node].len() as f64)
+        self.key_bits_for(|node| self.tables[node].bound() as f64)
     }
 
     /// Bits of keys where nodes have so many vectors.
@@ -245,6 +280,12 @@ impl Tree {
         last_numbers[node] = numbers[done];
         Ok(())
     }
+}
+
+/// A number for a tree, or for what becomes of it when numbers of its nodes stand for others.
+fn next_id() -> u64 {
+    static TREES: AtomicU64 = AtomicU64::new(1);
+    TREES.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The key of a root of three numbers one of which is too large for that.

@@ -17,6 +17,7 @@ use crate::plan::{Plan, Wishes};
 use crate::progress::Progress;
 use crate::report::choice::ChoiceFacts;
 use crate::report::climbs::ClimbFacts;
+use crate::report::collections::CollectionFacts;
 use crate::report::counts::{Costs, Counts, Times};
 use crate::report::layers::LayersFacts;
 use crate::report::need::Need;
@@ -270,7 +271,7 @@ impl Run<'_> {
             search_cpu: searched_cpu - loaded_cpu,
             total: start.elapsed().as_secs_f64(),
         };
-        let Searched { outcome, layers, climbs, choice, ledger, disk_ledger } = searched;
+        let Searched { outcome, layers, climbs, choice, collections, ledger, disk_ledger } = searched;
         let ledger = report::ledger_rows(ledger, "memory").chain(report::ledger_rows(disk_ledger, "disk"));
         let ledger: Vec<LedgerRow> = ledger.collect();
         let executor = executor_name;
@@ -302,6 +303,7 @@ impl Run<'_> {
             layers,
             climbs,
             choice: choice.map(ChoiceFacts::new),
+            collections: CollectionFacts::of(collections),
             shortage,
             ledger,
             executor,

@@ -37,8 +37,6 @@ pub enum Besides {
     Nothing,
     /// It takes all the memory it may use at once, whatever the model needs: the system's time is left out.
     Pages,
-    /// It translates the model first: the time is that of its own clock.
-    Translation,
 }
 
 /// Where CMurphi is: its compiler and the folder of headers that goes with it.
@@ -84,6 +82,14 @@ impl Found {
 }
 
 const SPIN_TRANSLATE: &[&str] = &["spin", "-a", "-o1", "-o2", "-o3", "{model}"];
+
+const LTSMIN_TRANSLATE: &[&str] = &["divine", "compile", "--ltsmin", "{model}"];
+
+/// Its tables, for roots and for other nodes, have a fixed size: here a power of two, two and a half times the states or more,
+/// since some models have two nodes for a state. (By default they take a fifth of the machine, and a small model touches a
+/// page for each state.) It reports on stderr.
+const LTSMIN_SEARCH: &str = "size=20; while test $((1 << size)) -lt $(($0 * 5 / 2)); do size=$((size + 1)); done; \
+     exec dve2lts-mc --threads=1 --strategy=bfs --state=$1 -s$size --ratio=0 ./*.dve2C 2>&1";
 
 pub const PEERS: &[Tool] = &[
     Tool {
@@ -190,15 +196,26 @@ pub const PEERS: &[Tool] = &[
     },
     Tool {
         family: "ltsmin",
-        name: "LTSmin",
+        name: "LTSmin tree",
         folder: "dve",
         extension: "dve",
         on_any_model: true,
-        besides: Besides::Translation,
+        besides: Besides::Pages,
         version: &["dve2lts-mc", "--version"],
-        prepare: &[],
-        // It reports on stderr.
-        search: &["sh", "-c", "dve2lts-mc --threads=1 --strategy=bfs --state=tree \"$0\" 2>&1", "{model}"],
+        prepare: &[LTSMIN_TRANSLATE],
+        search: &["sh", "-c", LTSMIN_SEARCH, "{states}", "tree"],
+        read: read_ltsmin,
+    },
+    Tool {
+        family: "ltsmin",
+        name: "LTSmin cleary",
+        folder: "dve",
+        extension: "dve",
+        on_any_model: true,
+        besides: Besides::Pages,
+        version: &["dve2lts-mc", "--version"],
+        prepare: &[LTSMIN_TRANSLATE],
+        search: &["sh", "-c", LTSMIN_SEARCH, "{states}", "cleary-tree"],
         read: read_ltsmin,
     },
 ];
@@ -297,6 +314,9 @@ fn read_murphi(output: &str) -> Option<Found> {
 /// `Explored N states M transitions, ...`, `Total exploration time T sec ...` and `Tree memory: xMB, y B/state, ...`, as
 /// LTSmin's multi-core tools print.
 fn read_ltsmin(output: &str) -> Option<Found> {
+    if output.contains("table full!") {
+        return None;
+    }
     let words: Vec<&str> = output.split_whitespace().collect();
     let behind = |mark: &[&str]| {
         let at = words.windows(mark.len()).position(|some| some == mark)?;
@@ -380,13 +400,23 @@ mod tests {
 
     #[test]
     fn ltsmin_explores_and_says_how_long() {
-        let output = "dve2lts-mc, 0.058: Explored 12 states 25 transitions, fanout: 2.083\n\
-                      dve2lts-mc, 0.058: Total exploration time 0.010 sec (0.000 sec minimum, 0.001 sec on average)\n\
-                      dve2lts-mc, 0.058: Tree memory: 0.1MB, 21.5 B/state, compr.: 9.8%\n";
+        let output = "dve2lts-mc: Running bfs using 1 core (sequential)\n\
+                      dve2lts-mc: 192 levels 10000 states 19849 transitions\ndve2lts-mc:  \n\
+                      dve2lts-mc: Explored 12 states 25 transitions, fanout: 2.083\n\
+                      dve2lts-mc: Total exploration time 0.010 sec (0.010 sec minimum, 0.010 sec on average)\n\
+                      dve2lts-mc: States per second: 1200, Transitions per second: 2500\ndve2lts-mc:  \n\
+                      dve2lts-mc: Queue width: 8B, total height: 533, memory: 0.00MB\n\
+                      dve2lts-mc: Tree memory: 0.1MB, 21.5 B/state, compr.: 9.8%\n\
+                      dve2lts-mc: Est. total memory use: 3.1MB (~2048.0MB paged-in)\n";
         let found = read_ltsmin(output).unwrap();
         assert_eq!((found.states, found.transitions, found.seconds), (12, 25, Some(0.01)));
         assert_eq!(found.store_bytes, Some(258));
         assert_eq!(read_ltsmin("dve2lts-mc, 0.0: Error"), None);
+        // One of several threads says so of itself.
+        assert_eq!(read_ltsmin(&output.replace("mc: ", "mc( 0/ 2): ")), Some(found));
+        // It also reports what it had when a table was full.
+        let full = format!("dve2lts-mc: Error: tree leafs table full! Change -s/--ratio.\n{output}");
+        assert_eq!(read_ltsmin(&full), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod choice;
 pub mod climbs;
+pub mod collections;
 pub mod counts;
 pub mod layers;
 pub mod need;
@@ -17,6 +18,7 @@ use crate::estimate::Coverage;
 use crate::plan::Plan;
 use choice::ChoiceFacts;
 use climbs::ClimbFacts;
+use collections::CollectionFacts;
 use counts::{Costs, Counts, Times};
 use layers::LayersFacts;
 use plimsoll_store::budget::Entry;
@@ -48,6 +50,8 @@ pub struct Report {
     pub climbs: Vec<ClimbFacts>,
     /// How states were held, where the first of them decided that.
     pub choice: Option<ChoiceFacts>,
+    /// How often nodes of a tree were given up, where states were forgotten.
+    pub collections: Option<CollectionFacts>,
     /// If there is no answer: what ran out, what was covered all the same, and what would help.
     pub shortage: Option<Shortage>,
     pub ledger: Vec<LedgerRow>,

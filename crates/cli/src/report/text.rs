@@ -140,6 +140,9 @@ fn numbers(report: &Report, out: &mut String) {
     if let Some(choice) = &report.choice {
         choice.show(out);
     }
+    if let Some(collections) = report.collections {
+        collections.show(out);
+    }
     report.climbs.iter().for_each(|climb| climb.show(out));
     if let Some(layers) = &report.layers {
         layers.show(&report.counts.level_sizes, out);

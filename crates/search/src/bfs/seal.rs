@@ -9,7 +9,7 @@
 
 use super::expansion::{Done, Expansion, Hit};
 use super::ledger::Ledger;
-use super::{FLUSH, Leader, MERGE, SIFT, Worker, read, write};
+use super::{FLUSH, Leader, MERGE, SIFT, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
@@ -65,22 +65,39 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if write(&search.tiers).has_room(entries) { Ok(()) } else { Err(Why::Memory) }
     }
 
+    /// Computes the keys of all blocks that are under way, if there was no room for some, after nodes of a tree were given up, with states
+    /// if need be: keys that there are mean nothing then. Where nothing can be forgotten, nothing is done.
+    pub(super) fn encode_after_forgetting(&mut self, blocks: &mut [&mut Expansion]) {
+        let search = self.search;
+        while blocks.iter().any(|block| block.done == Done::Full) && search.coder.make_room(&mut write(&search.tiers)) {
+            let encodes = |block: &&mut &mut Expansion| matches!(block.done, Done::Full | Done::Encoded);
+            for block in blocks.iter_mut().filter(encodes) {
+                self.encode(block);
+            }
+        }
+    }
+
+    fn encode(&mut self, block: &mut Expansion) {
+        let (search, worker) = (self.search, &mut self.worker);
+        // It may have met states of later blocks.
+        worker.lately.iter_mut().for_each(Recent::forget);
+        let sorted = read(&search.wave).blocks > 1;
+        let needs = Needs { sorted, ..read(&search.tiers).needs() };
+        block.encode(&search.coder, needs, &mut worker.keys, worker.lately.as_mut());
+    }
+
     /// Tries again to compute the keys of a block for which the codec had no room: without learning, and if that is not
     /// enough without tables in memory.
     pub(super) fn encode_again(&mut self, block: &mut Expansion, level: u32) -> Result<(), Why> {
         let search = self.search;
-        let mut encode = |worker: &mut Worker| {
-            // It may have met states of later blocks.
-            worker.lately.iter_mut().for_each(Recent::forget);
-            let sorted = read(&search.wave).blocks > 1;
-            let needs = Needs { sorted, ..read(&search.tiers).needs() };
-            block.encode(&search.coder, needs, &mut worker.keys, worker.lately.as_mut());
+        let mut encode = |leader: &mut Self| {
+            leader.encode(block);
             block.done == Done::Full
         };
-        let is_full = !write(&search.tiers).forget_sample() || encode(&mut self.worker);
+        let is_full = !write(&search.tiers).forget_sample() || encode(self);
         if is_full && read(&search.tiers).layers().is_some() {
             self.flush(level, true)?;
-            encode(&mut self.worker);
+            encode(self);
         } else if is_full {
             let mut tiers = write(&search.tiers);
             let outlook = self.outlook;
@@ -88,7 +105,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             let has_room = has_filter || tiers.give_up_frozen(outlook);
             drop(tiers);
             if has_room {
-                encode(&mut self.worker);
+                encode(self);
             }
         }
         Ok(())

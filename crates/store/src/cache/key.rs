@@ -60,6 +60,15 @@ impl KeyForm {
         self.bytes - self.told_bytes()
     }
 
+    /// The leading bits of a key of which this was kept, but for those that are the same in all.
+    pub(super) fn leading_of_kept(&self, kept: &[u8]) -> u64 {
+        let mut first = [0; 8];
+        let missing = self.told_bytes().min(first.len());
+        let count = kept.len().min(first.len() - missing);
+        first[missing..][..count].copy_from_slice(&kept[..count]);
+        u64::from_be_bytes(first)
+    }
+
     /// The own part of the hash of a key of which this was kept.
     pub(super) fn own_of_kept(&self, kept: &[u8]) -> u64 {
         let missing = self.told_bytes() as u32 * 8;
@@ -97,6 +106,10 @@ mod tests {
                 assert_eq!(kept.len(), form.kept_bytes());
                 assert!(kept.len() < bytes || told_bits < 8 || bytes == 1 || hashed == Hashed::Whole);
                 assert_eq!(form.own_of_kept(kept), form.own(form.hash(&key)), "{form:?}");
+                if hashed == Hashed::Leading {
+                    let told = form.hash(&key) & !(u64::MAX >> (form.told_bytes() * 8));
+                    assert_eq!(form.leading_of_kept(kept) | told, form.hash(&key), "{form:?}");
+                }
             }
         }
     }

@@ -197,6 +197,19 @@ impl Slots {
         self.live -= 1;
     }
 
+    /// Visits the leading bits of all keys.
+    pub fn visit(&mut self, mut visit: impl FnMut(u64)) {
+        let (form, key_at) = (self.form, self.parts.key_at());
+        for chain in 0..self.count {
+            let mut next = self.index.words_mut()[chain];
+            while next != 0 {
+                let slot = self.slot(next - 1);
+                visit(form.leading_of_kept(&slot[key_at..]));
+                next = word(slot, NEXT);
+            }
+        }
+    }
+
     fn link(&mut self, slot: u32, chain: usize) {
         let head = std::mem::replace(&mut self.index.words_mut()[chain], slot + 1);
         self.set_word(slot, NEXT, head);

@@ -9,9 +9,10 @@
 use super::clock::Clock;
 use super::key::{KeyForm, bytes_mut};
 use super::rule::Rule;
-use super::{Answer, AnyCache, Distinct, Health, Note, Place};
+use super::{Answer, AnyCache, Distinct, GIVEN_UP_SHARE, Health, Note, Place};
 use crate::budget::Full;
 use crate::budget::Grant;
+use crate::hash;
 use crate::region::{Region, prefetch};
 
 const WAYS: usize = 16;
@@ -40,6 +41,7 @@ pub struct Ways {
     clock: Clock,
     forgotten: u64,
     distinct: Distinct,
+    counts_states: bool,
 }
 
 impl Ways {
@@ -60,8 +62,17 @@ impl Ways {
             clock: Clock::new(),
             forgotten: 0,
             distinct: Distinct::new(form.told_bits),
+            counts_states: false,
         };
         if cache.grow() { Ok(cache) } else { Err(Full) }
+    }
+
+    /// The same, where keys do not tell which states are different, if `by_states`.
+    pub fn counting_states(mut self, by_states: bool) -> Ways {
+        if by_states {
+            (self.counts_states, self.distinct) = (true, Distinct::new(0));
+        }
+        self
     }
 
     /// Bytes that an entry takes at the most.
@@ -98,6 +109,37 @@ impl Ways {
     /// The sketch that `health` takes the number of distinct states from: see [`Health::of_parts`].
     pub fn distinct(&self) -> &Distinct {
         &self.distinct
+    }
+
+    /// States given up so far.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Gives up a part of the states: of every set those with the lowest cost.
+    pub fn give_up_some(&mut self) {
+        for set in 0..self.sets {
+            let taken = |cache: &mut Ways, way: &usize| cache.byte(set, MARKS, *way) != 0;
+            let mut held: Vec<usize> = (0..self.ways).filter(|way| taken(self, way)).collect();
+            let now = self.clock.now();
+            held.sort_by_cached_key(|&way| self.rule.cost(self.byte(set, MEMORIES, way), now));
+            held.truncate(held.len().div_ceil(GIVEN_UP_SHARE));
+            held.iter().for_each(|&way| self.set_byte(set, MARKS, way, 0));
+            self.live -= held.len();
+            self.forgotten += held.len() as u64;
+        }
+    }
+
+    /// Visits the leading bits of all keys.
+    pub fn visit(&mut self, mut visit: impl FnMut(u64)) {
+        for set in 0..self.sets {
+            for way in 0..self.ways {
+                if self.byte(set, MARKS, way) != 0 {
+                    let (form, bytes) = (self.form, self.key_bytes);
+                    visit(form.leading_of_kept(&self.keys(set)[way * bytes..][..bytes]));
+                }
+            }
+        }
     }
 
     /// The set of the own part of a hash, and its mark: the bits that follow those that the set tells.
@@ -263,7 +305,9 @@ impl AnyCache for Ways {
         let way = self.vacate(set);
         self.clock.tick(self.sets * self.ways);
         self.live += 1;
-        self.distinct.add(hash);
+        if !self.counts_states {
+            self.distinct.add(hash);
+        }
         let memory = self.rule.found(note, self.clock.now());
         self.put(set, way, key, mark, memory);
         Answer::New(Place::NOWHERE)
@@ -277,6 +321,14 @@ impl AnyCache for Ways {
 
     fn expanded(&mut self, place: Place, successors: usize) {
         self.count_successors(place, successors);
+    }
+
+    fn counts_states(&self) -> bool {
+        self.counts_states
+    }
+
+    fn count_state(&mut self, state: &[u32]) {
+        self.distinct.add(hash::words(state));
     }
 }
 

@@ -48,10 +48,21 @@ impl Word for AtomicU32 {
     }
 }
 
+/// Where numbers come from: each is given out once.
+pub trait Numbers {
+    fn take(&self) -> u32;
+}
+
+impl<W: Word> Numbers for W {
+    fn take(&self) -> u32 {
+        self.count()
+    }
+}
+
 /// The number of `vector`, and whether it is new. Slots lie end to end in `words`, the search begins at the one at `home`, and
-/// `next` is the number for what is new.
+/// what is new gets the next of the `numbers`.
 #[inline(always)]
-pub fn intern<W: Word>(words: &[W], home: usize, vector: &[u32], next: &W) -> Result<(u32, bool), Full> {
+pub fn intern<W: Word>(words: &[W], home: usize, vector: &[u32], numbers: &impl Numbers) -> Result<(u32, bool), Full> {
     let step = vector.len() + 1;
     let mut at = home;
     // The usual case, without a loop: the vector is in its home slot.
@@ -65,7 +76,7 @@ pub fn intern<W: Word>(words: &[W], home: usize, vector: &[u32], next: &W) -> Re
         let mut header = slot[0].load(Ordering::Acquire);
         if header == 0 {
             match slot[0].claim() {
-                Ok(_) => return Ok((write(slot, vector, next), true)),
+                Ok(_) => return Ok((write(slot, vector, numbers), true)),
                 Err(other) => header = other,
             }
         }
@@ -83,8 +94,8 @@ pub fn intern<W: Word>(words: &[W], home: usize, vector: &[u32], next: &W) -> Re
 
 /// Fills a slot that this worker has claimed; there is a number left, for tables leave some to spare.
 #[cold]
-fn write<W: Word>(slot: &[W], vector: &[u32], next: &W) -> u32 {
-    let number = next.count();
+fn write<W: Word>(slot: &[W], vector: &[u32], numbers: &impl Numbers) -> u32 {
+    let number = numbers.take();
     slot[1..].iter().zip(vector).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
     slot[0].store(number + 1, Ordering::Release);
     number

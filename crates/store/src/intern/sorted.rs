@@ -16,7 +16,7 @@ impl Intern {
             order.drain(..).for_each(|(hash, place)| visit(hash, here(place)));
             vectors.clear();
         };
-        for slot in self.region.words().chunks_exact(stride + 1) {
+        for slot in self.area().chunks_exact(stride + 1) {
             if slot[0].load(Ordering::Acquire) == 0 {
                 visit_all(&mut vectors, &mut order);
                 continue;
@@ -30,6 +30,7 @@ impl Intern {
     /// Vectors by number, in the memory of the table.
     pub fn into_numbered(mut self) -> Numbered {
         let step = self.stride + 1;
+        self.clear_behind();
         let words = self.region.words_mut();
         for slot in 0..words.len() / step {
             // Each exchange brings one to its place.

@@ -51,31 +51,39 @@ impl Part {
         (self.lines.ask_for(home), rest)
     }
 
-    /// Inserts a key with these first and last 64 bits; true if it was not there.
+    /// Inserts a key with these last 64 bits where it is at home, and says whether it was not there; nothing if there is no room.
     ///
     /// # Safety
     /// Home and rest must be those that were found for it, and since then the part has not grown.
     #[inline(always)]
-    pub unsafe fn insert<const LONG: bool>(&mut self, home: Spot, rest: u64, high: u64, low: u64) -> bool {
+    pub unsafe fn insert_at_home<const LONG: bool>(&mut self, home: Spot, rest: u64, low: u64) -> Option<bool> {
         let tail = self.geometry.tail::<LONG>(rest, low);
         // SAFETY: it was found among these lines.
         let line = unsafe { self.lines.line_at(home) };
         match self.geometry.find::<LONG>(line, rest, tail, 1) {
-            Found::Here(_) => false,
+            Found::Here(_) => Some(false),
             Found::Room(place) => {
                 self.geometry.put::<LONG>(line, place, rest, tail, 1);
                 self.len += 1;
-                true
+                Some(true)
             }
-            Found::NoRoom => self.insert_elsewhere::<LONG>(tail, (high as u128) << 64 | low as u128),
+            Found::NoRoom => None,
         }
     }
 
-    /// Inserts a key whose home is full.
+    /// Asks for the line where a key with these leading 64 bits is looked for when its home is full.
+    #[inline(always)]
+    pub fn ask_elsewhere(&self, high: u64) {
+        let (home, rest) = self.geometry.split(high);
+        self.lines.prefetch(self.geometry.line(home, rest, 2));
+    }
+
+    /// Inserts a key whose home is full; true if it was not there.
     #[inline(never)]
-    fn insert_elsewhere<const LONG: bool>(&mut self, tail: u128, key: u128) -> bool {
+    pub fn insert_elsewhere<const LONG: bool>(&mut self, key: u128) -> bool {
         let geometry = &self.geometry;
         let (home, rest) = geometry.split((key >> 64) as u64);
+        let tail = geometry.tail::<LONG>(rest, key as u64);
         for attempt in 2..=TRIES {
             let line = self.lines.line_mut(geometry.line(home, rest, attempt));
             match geometry.find::<LONG>(line, rest, tail, attempt) {
@@ -99,7 +107,8 @@ impl Part {
         let high = (key >> 64) as u64;
         let (home, rest) = self.find_home(high);
         // SAFETY: just found.
-        unsafe { self.insert::<LONG>(home, rest, high, key as u64) }
+        let new = unsafe { self.insert_at_home::<LONG>(home, rest, key as u64) };
+        new.unwrap_or_else(|| self.insert_elsewhere::<LONG>(key))
     }
 
     pub fn contains<const LONG: bool>(&self, key: u128) -> bool {

@@ -293,7 +293,7 @@ impl LevelTable {
         }
         // Who is aside came by every line that it might have been in.
         let bare = geometry.own(key);
-        if let Some(&tag) = self.aside.get(&bare).filter(|_| !absent) {
+        if !absent && let Some(&tag) = self.aside.get(&bare) {
             return Ok((Spot::Aside(bare), tag));
         }
         // What states have lost is as good as what is empty, if it is closer.

@@ -50,6 +50,9 @@ pub(super) fn insert_cached<C: AnyCache>(
         };
         match held {
             Answer::New(_) => {
+                if cache.counts_states() {
+                    cache.count_state(block.state(position as usize));
+                }
                 answer.store(1, Ordering::Relaxed);
                 count += 1;
             }

@@ -268,7 +268,7 @@ impl Tiers {
     }
 
     /// Gives up one of the levels, unless there are too few.
-    fn give_up_level(&mut self) -> bool {
+    pub(super) fn give_up_level(&mut self) -> bool {
         let Tiers { shards, snapshots: Some(snapshots), .. } = self else { return false };
         snapshots.give_up(&mut super::levels::tables(shards))
     }

@@ -41,8 +41,10 @@ impl Tiers {
         self.sample.as_ref().is_none_or(|sample| !sample.is_first())
     }
 
-    /// Where states are given up nothing is learned: who looks on puts aside their keys, so those must stay as they are.
+    /// Keys stay as they are, also those of states that are given up: who looks on puts them aside. So nothing is learned where states are
+    /// given up, and nodes stay.
     pub fn keep_keys(&mut self) {
+        self.forbid_collections();
         if self.forgets() || self.layers().is_some_and(|layers| !layers.keeps_all()) {
             self.forget_sample();
         }

@@ -24,7 +24,7 @@ const MOST_SHARE: f64 = 150.0;
 /// Stores to try with every state held, or in a cache.
 pub fn tried(sized: bool) -> Vec<&'static str> {
     match sized {
-        true => vec!["plain", BEST_TRAINED],
+        true => vec!["plain", USUAL_STORE, "tree", BEST_TRAINED],
         false => [USUAL_STORE, "plain", "tree"].into_iter().chain(CODES.map(|(store, _)| store)).collect(),
     }
 }
@@ -109,6 +109,7 @@ pub fn text(figures: &Figures, out: &mut String) {
     last.extend([String::new(), String::new()]);
     last.extend(caches.map(|sum| percent(median(sum), 1)));
     row(out, &last);
+    of_caches(figures, &models, out);
     let points = sizes(figures, &models, BEST_TRAINED).into_iter().map(|(bytes, ratio)| (bytes.ln(), ratio));
     let found = correlation(&points.collect::<Vec<_>>()).map_or("–".into(), |found| format!("{found:.2}"));
     out.push_str(&format!(
@@ -136,6 +137,36 @@ fn of_stores(figures: &Figures, models: &[&Base], out: &mut String) {
         row(out, &[store.into(), cells.len().to_string(), percent(median(shares), 0), least, most, time]);
     }
     out.push('\n');
+}
+
+/// The cache of this store that suffices in the fewest bytes.
+fn leanest<'a>(figures: &Figures<'a>, base: &Base, store: &str) -> Option<&'a Cell> {
+    let cells = figures.of_model(&base.model).filter(|cell| cell.is_sized() && cell.is_complete());
+    cells.filter(|cell| cell.store == store).min_by_key(|cell| cell.store_bytes)
+}
+
+/// What the leanest cache takes that suffices, by store.
+fn of_caches(figures: &Figures, models: &[&Base], out: &mut String) {
+    out.push_str(
+        "\n**Caches**, the leanest that suffices of each model: memory of the visited states, tables included, in per cent of bare vectors of all \
+         states. In the last line models for which no cache suffices have the leanest store of every state.\n\n",
+    );
+    head(out, &["cache of", "models", "median", "least", "most"]);
+    let mut line = |name: &str, shares: Vec<f64>| {
+        let ends = [f64::min, f64::max].map(|pick| percent(shares.iter().copied().reduce(pick), 1));
+        let [least, most] = ends;
+        row(out, &[name.into(), shares.len().to_string(), percent(median(shares), 1), least, most]);
+    };
+    let share = |base: &Base, store: &str| leanest(figures, base, store).map(|cell| takes(base, cell));
+    for store in tried(true) {
+        line(store, models.iter().filter_map(|base| share(base, store)).collect());
+    }
+    let best = models.iter().filter_map(|base| {
+        let caches = tried(true).into_iter().filter_map(|store| share(base, store)).reduce(f64::min);
+        let stores = tried(false).into_iter().filter_map(|store| Some(takes(base, held(figures, base, store)?)));
+        caches.or_else(|| stores.reduce(f64::min))
+    });
+    line("**the leanest of these**", best.collect());
 }
 
 /// Sizes of vectors, and ratios of this code.
@@ -192,5 +223,7 @@ mod tests {
         assert!(out.contains("| m1 | 100 | 8 B | 100 | – | 50 | – | – | 10 % | 1.05 | 25.0 | 125.0 |"), "{out}");
         assert!(out.contains("| median |  |  | 100 | – | 50 | – | – |  |  | 25.0 | 125.0 |"), "{out}");
         assert!(out.contains("| huffman:static | 3 | 110 | 110 | 110 | 2.00 |"), "{out}");
+        assert!(out.contains("| tree | 1 | 62.5 | 62.5 | 62.5 |"), "{out}");
+        assert!(out.contains("| **the leanest of these** | 3 | 100.0 | 25.0 | 110.0 |"), "{out}");
     }
 }
