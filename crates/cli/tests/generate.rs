@@ -202,7 +202,7 @@ fn labels_can_be_hidden_and_errors_end_without_a_file() {
     let text = fs::read_to_string(&graph).unwrap();
     assert!(text.lines().skip(1).all(|line| line.contains(", \"i\", ")), "{text}");
     fs::remove_file(&graph).unwrap();
-    let cases: [(&[&str], i32); 5] = [
+    let cases: [(&[&str], i32); 4] = [
         (&["--order", "dfs", "--max-depth", "2"], 20),
         (&["--strategy", "sleep"], 2),
         (&["--max-states", "10"], 20),
