@@ -34,6 +34,8 @@ pub struct Recent {
     width: usize,
     /// A buffer for states that were not met.
     unmet: Vec<u32>,
+    /// How often the store had forgotten something when the first of them was met.
+    forgot: u64,
 }
 
 impl Recent {
@@ -41,7 +43,8 @@ impl Recent {
     pub(crate) fn of_keys(bits: u32) -> Recent {
         let places = places(bits.div_ceil(64) as usize * 8);
         let low = vec![0; if bits > u64::BITS { places } else { 0 }];
-        Recent { places, high: vec![0; places], low, words: Vec::new(), width: 0, unmet: Vec::new() }.forgotten()
+        Recent { places, high: vec![0; places], low, words: Vec::new(), width: 0, unmet: Vec::new(), forgot: 0 }
+            .forgotten()
     }
 
     /// For states of so many words that are compared as they are.
@@ -49,7 +52,7 @@ impl Recent {
         let hash_bytes = if width > NARROW { size_of::<u64>() } else { 0 };
         let places = places(width * 4 + hash_bytes);
         let (high, words) = (vec![0; if width > NARROW { places } else { 0 }], vec![0; width * places]);
-        Recent { places, high, low: Vec::new(), words, width, unmet: Vec::new() }.forgotten()
+        Recent { places, high, low: Vec::new(), words, width, unmet: Vec::new(), forgot: 0 }.forgotten()
     }
 
     fn forgotten(mut self) -> Recent {
@@ -65,6 +68,14 @@ impl Recent {
     /// Bytes that a worker's states take, at most, given words per state.
     pub fn most_bytes(width: usize) -> usize {
         BYTES.max((width * 4 + size_of::<u64>()) * LEAST_PLACES)
+    }
+
+    /// Forgets everything if the store has forgotten something in the meantime.
+    pub fn forget_with(&mut self, forgot: u64) {
+        if self.forgot != forgot {
+            self.forget();
+            self.forgot = forgot;
+        }
     }
 
     /// Forgets everything: no place holds what belongs there.
