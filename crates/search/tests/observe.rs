@@ -73,6 +73,10 @@ impl Observer for Scribe {
         Ok(self.numbers.number(seen.block, seen.entry, fresh, seen.settled)?)
     }
 
+    fn entered(&mut self, block: Block, entry: &Entry) -> Result<(), Why> {
+        Ok(self.numbers.number(block, entry, &[0], true)?)
+    }
+
     fn fresh(&mut self, keys: &[u128]) -> Result<(), Why> {
         Ok(self.numbers.number_keys(keys)?)
     }
