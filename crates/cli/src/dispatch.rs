@@ -7,7 +7,8 @@ use crate::options::Order;
 use crate::plan::{Plan, coder};
 use plimsoll_model::Model;
 use plimsoll_search::{
-    Company, Control, Keeper, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_with, dfs, item_words, sleeping_dfs,
+    Company, Control, Keeper, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_with, dfs, item_words, observed_dfs,
+    sleeping_dfs,
 };
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
@@ -67,12 +68,12 @@ pub fn search<M: Model + ?Sized>(
     }
     let searched = match plan.search {
         Order::Bfs => breadth_first(model, plan, budget, &disk, control, checkpoint, None),
-        Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control),
+        Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, &disk, control, None),
     };
     searched.unwrap_or_else(|why| unsearched(why, budget, &disk))
 }
 
-/// Searches breadth first while somebody looks on; `disk` is for both.
+/// Searches while somebody looks on; `disk` is for both.
 pub fn observed<M: Model + ?Sized>(
     model: &M,
     plan: &Plan,
@@ -80,7 +81,10 @@ pub fn observed<M: Model + ?Sized>(
     control: &mut Control,
     observer: &mut dyn Observer,
 ) -> Searched {
-    let searched = breadth_first(model, plan, budget, disk, control, None, Some(observer));
+    let searched = match plan.search {
+        Order::Bfs => breadth_first(model, plan, budget, disk, control, None, Some(observer)),
+        Order::Dfs | Order::DfsReverse => depth_first(model, plan, budget, disk, control, Some(observer)),
+    };
     searched.unwrap_or_else(|why| unsearched(why, budget, disk))
 }
 
@@ -141,6 +145,7 @@ fn depth_first<M: Model + ?Sized>(
     budget: &Budget,
     disk: &Budget,
     control: &mut Control,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<Searched, Why> {
     let mut store = store(model, plan, &budget.grant("store", plan.store_bytes))?;
     let words = match plan.strategy_parts.sleep {
@@ -152,12 +157,13 @@ fn depth_first<M: Model + ?Sized>(
     if plan.search == Order::DfsReverse {
         stack = stack.reversed();
     }
-    let outcome = match plan.strategy_parts.sleep {
-        Some(rule) => {
+    let outcome = match (plan.strategy_parts.sleep, observer) {
+        (Some(rule), _) => {
             let mut sleep = Sleep::new(rule, &budget.grant("sleep sets", plan.pool_bytes));
             sleeping_dfs(model, &mut store, &mut stack, &mut sleep, control)
         }
-        None => dfs(model, &mut store, &mut stack, control),
+        (None, Some(observer)) => observed_dfs(model, &mut store, &mut stack, observer, control),
+        (None, None) => dfs(model, &mut store, &mut stack, control),
     };
     Ok(Searched {
         outcome,

@@ -14,7 +14,7 @@ use plimsoll_lts::binary::{LtsReader, OPEN};
 use plimsoll_model::Step;
 use plimsoll_search::{Observer, Seen, Why};
 use plimsoll_store::numbers::UNKNOWN;
-use plimsoll_store::{Answers, Full, Grant, Keys, Numbers};
+use plimsoll_store::{Answers, Block, Entry, Full, Grant, Keys, Numbers};
 use std::fs;
 use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -173,6 +173,10 @@ impl Observer for Recorder<'_> {
             return Err(Why::Interrupted);
         }
         seen.fresh.map_or(Ok(()), |fresh| Ok(self.numbers.number(seen.block, seen.entry, fresh, seen.settled)?))
+    }
+
+    fn entered(&mut self, block: Block, entry: &Entry) -> Result<(), Why> {
+        Ok(self.numbers.number(block, entry, &[0], true)?)
     }
 
     fn fresh(&mut self, keys: &[u128]) -> Result<(), Why> {

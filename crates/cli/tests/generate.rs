@@ -93,6 +93,31 @@ fn a_graph_is_the_same_in_every_mode() {
     assert!(fs::metadata(&text).unwrap().len() > 5 * expected.len() as u64);
 }
 
+/// Depth first states have other numbers; a cache visits some again.
+#[test]
+fn a_depth_first_graph_is_equivalent() {
+    let folder = tempfile::tempdir().unwrap();
+    let [plain, graph] = ["plain.lts", "graph.lts"].map(|name| folder.path().join(name));
+    let source = model("dve/lift.dve");
+    let all = generated(&source, &plain, &[]).replace("plain", "graph");
+    let same = |options: &[&str], counts: bool| {
+        let said = generated(&source, &graph, &[&["--order", "dfs"], options].concat());
+        assert_eq!(said.starts_with(&all), counts, "{options:?}: {said}");
+        assert!(equivalent(&graph, &plain), "{options:?}");
+        said
+    };
+    same(&[], true);
+    same(&["--store", "tree"], true);
+    same(&["--store", "plain", "--disk", "1G"], true);
+    same(&["--order", "dfs-reverse"], true);
+    let forgets = ["--cache", "<MFU,LRU>", "--cache-size", "30000"];
+    assert!(same(&forgets, false).contains("more than once"));
+    assert!(same(&[&forgets[..], &["--exact"]].concat(), true).contains("merged"));
+    same(&["--strategy", "cache:LRU:40000", "--exact", "--disk", "1G"], true);
+    let sleeps = generate(&source, &graph, &["--strategy", "sleep", "--order", "dfs"]);
+    assert!(sleeps.status.code() == Some(2) && said(&sleeps).contains("sleep sets"), "{}", said(&sleeps));
+}
+
 #[test]
 fn where_memory_is_small_numbers_wait_on_disk() {
     let folder = tempfile::tempdir().unwrap();
@@ -178,7 +203,7 @@ fn labels_can_be_hidden_and_errors_end_without_a_file() {
     assert!(text.lines().skip(1).all(|line| line.contains(", \"i\", ")), "{text}");
     fs::remove_file(&graph).unwrap();
     let cases: [(&[&str], i32); 4] = [
-        (&["--order", "dfs"], 2),
+        (&["--order", "dfs", "--max-depth", "2"], 20),
         (&["--strategy", "sleep"], 2),
         (&["--max-states", "10"], 20),
         (&["--max-depth", "2"], 20),

@@ -8,12 +8,14 @@
 
 pub(crate) mod canon;
 mod cutting;
+mod met;
 mod pieces;
 mod ranks;
 mod relations;
 
 use crate::{Conventions, Model, Step, Successors};
 use canon::{Canon, Scratch};
+use met::Met;
 use plimsoll_ir::{Layout, Symmetry, System};
 
 /// How good representatives are.
@@ -113,7 +115,7 @@ impl<M: Model> Model for Symmetric<M> {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.inner.scratch_bytes()
+        self.inner.scratch_bytes() + Met::bytes(self.width())
     }
 
     fn initial(&self, out: &mut Successors) {

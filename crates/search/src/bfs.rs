@@ -82,6 +82,9 @@ pub fn bfs_with<M: Model + ?Sized>(
     if keeping.observer.is_some() {
         tiers.keep_keys();
     }
+    if tiers.forgets() {
+        log.expect_pruning();
+    }
     let search = Search {
         model,
         conventions: model.conventions(),
@@ -275,7 +278,9 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
-        block.encode(&self.coder, needs, &mut worker.keys, worker.lately.as_mut());
+        // Where things are forgotten, what was met lately is of use within a level only.
+        let lately = worker.lately.as_mut().filter(|_| needs.forgot == 0 || wave.wide);
+        block.encode(&self.coder, needs, &mut worker.keys, lately);
     }
 
     /// Phase 2, for one shard.
@@ -295,7 +300,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     fn number(&self, number: usize, worker: &mut Worker) {
         let mut block = write(&self.blocks[number]);
         block.find_fresh();
-        block.recognise(&self.coder, self.needs, &mut worker.keys);
+        block.recognise(&self.coder, &read(&self.tiers), self.needs, &mut worker.keys);
         if !self.is_deferring() {
             return block.number(self.model, &read(&self.queue), None);
         }
@@ -469,7 +474,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             }
             return Ok(());
         }
-        block.recognise(&search.coder, search.needs, &mut self.worker.keys);
+        block.recognise(&search.coder, &tiers, search.needs, &mut self.worker.keys);
         tiers.recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         let mut queue = write(&search.queue);
         block.place = queue.extend(block.fresh.len())?;

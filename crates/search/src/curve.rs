@@ -46,7 +46,7 @@ mod tests {
         assert_eq!((sizes.levels_each, sizes.states.len(), sizes.states[7]), (1, 200, 7));
         (200..1025).for_each(|level| sizes.add(level, level.into()));
         assert_eq!((sizes.levels_each, sizes.states.len(), sizes.states[1]), (8, 129, (8..16).sum()));
-        assert_eq!(sizes.states.iter().sum::<u64>(), (0..1025).sum());
+        assert_eq!(sizes.states.iter().sum::<u64>(), (0..1025).sum::<u64>());
         sizes.add(u32::MAX, 1);
         assert!(sizes.states.len() <= MOST);
     }

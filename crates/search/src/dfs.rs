@@ -10,6 +10,7 @@
 //! not followed, and the search goes on elsewhere. That is `Unknown` in the end, but it sees as much as it can.
 
 use crate::control::Control;
+use crate::observe::{Observer, Teller};
 use crate::sleep::{self, Rule, Sleep};
 use crate::tally::Tally;
 use crate::trace::{is_deadlock, keep_sound_starts};
@@ -23,7 +24,19 @@ const STATES_PER_LOOK: u64 = 8192;
 
 /// Searches `model` depth first. The stack must have items of [`item_words`].
 pub fn dfs<M: Model + ?Sized>(model: &M, store: &mut Chain, stack: &mut Stack, control: &mut Control) -> Outcome {
-    search(model, store, stack, None, control)
+    search(model, store, stack, None, None, control)
+}
+
+/// The same while somebody looks on.
+pub fn observed_dfs<M: Model + ?Sized>(
+    model: &M,
+    store: &mut Chain,
+    stack: &mut Stack,
+    observer: &mut dyn Observer,
+    control: &mut Control,
+) -> Outcome {
+    let teller = Teller::new(observer, store);
+    search(model, store, stack, None, Some(teller), control)
 }
 
 /// Searches `model` depth first with sleep sets. The stack must have items of [`Sleep::item_words`].
@@ -34,7 +47,7 @@ pub fn sleeping_dfs<M: Model + ?Sized>(
     sleep: &mut Sleep,
     control: &mut Control,
 ) -> Outcome {
-    search(model, store, stack, Some(sleep), control)
+    search(model, store, stack, Some(sleep), None, control)
 }
 
 /// Words per successor on the stack: for a cache its step and position are kept too.
@@ -47,6 +60,7 @@ fn search<M: Model + ?Sized>(
     store: &mut Chain,
     stack: &mut Stack,
     sleep: Option<&mut Sleep>,
+    teller: Option<Teller>,
     control: &mut Control,
 ) -> Outcome {
     let (marked, wants_kinds) = (store.is_cache() || sleep.is_some(), store.wants_kinds());
@@ -55,6 +69,7 @@ fn search<M: Model + ?Sized>(
         store,
         stack,
         sleep,
+        teller,
         marked,
         wants_kinds,
         tally: Tally::new(control.ask, model.conventions()),
@@ -83,11 +98,13 @@ fn search<M: Model + ?Sized>(
     Outcome { verdict, stats, complete }
 }
 
-struct Dfs<'a, 'c, M: ?Sized> {
+struct Dfs<'a, 'c, 't, M: ?Sized> {
     model: &'a M,
     store: &'a mut Chain,
     stack: &'a mut Stack,
     sleep: Option<&'a mut Sleep>,
+    /// Who tells somebody that looks on.
+    teller: Option<Teller<'t>>,
     /// Items on the stack have a step and a position.
     marked: bool,
     wants_kinds: bool,
@@ -109,7 +126,7 @@ struct Dfs<'a, 'c, M: ?Sized> {
     cut: Option<Why>,
 }
 
-impl<M: Model + ?Sized> Dfs<'_, '_, M> {
+impl<M: Model + ?Sized> Dfs<'_, '_, '_, M> {
     fn run(&mut self) -> Result<(), Why> {
         let width = self.model.width();
         let mut item = vec![0; if self.marked { Sleep::item_words(width) } else { width }];
@@ -123,6 +140,9 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             self.note_flags(None)?;
             self.starts = keep_sound_starts(&mut self.out, first);
             (part, first) = (part + 1, next);
+            if let Some(teller) = &mut self.teller {
+                teller.starts(&self.out)?;
+            }
             self.push(Place::NOWHERE, true)?;
             while self.stack.depth() > 0 {
                 if !self.stack.next(&mut item) {
@@ -180,6 +200,9 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
 
     /// Checks a fresh state and puts its successors on the stack.
     fn enter(&mut self, state: &[u32], place: Place) -> Result<(), Why> {
+        if let Some(teller) = &mut self.teller {
+            teller.entered(self.store, state)?;
+        }
         let depth = self.stack.depth() as u32 - 1;
         self.tally.stats.depth = self.tally.stats.depth.max(depth);
         let has_room = self.control.room.keep(depth + 1);
@@ -208,6 +231,9 @@ impl<M: Model + ?Sized> Dfs<'_, '_, M> {
             self.find(what, None)?;
         }
         self.note_flags(Some(state))?;
+        if let Some(teller) = &mut self.teller {
+            teller.leads_to(self.store, &self.out)?;
+        }
         self.store.count_successors(place, self.out.len());
         self.push(place, false).or_else(|why| self.cut_short(why))
     }

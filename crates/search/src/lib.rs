@@ -23,7 +23,7 @@ pub mod walk;
 pub use bfs::{Company, Crew, Keeper, Saved, bfs, bfs_with};
 pub use control::{Ask, Control, Limits, PathRoom, Stats, Watch};
 pub use curve::LevelSizes;
-pub use dfs::{dfs, item_words, sleeping_dfs};
+pub use dfs::{dfs, item_words, observed_dfs, sleeping_dfs};
 pub use draw::Draw;
 pub use guided::{GuidedRoom, Lead, Ordering, guided};
 pub use observe::{Observer, Seen};

@@ -230,7 +230,14 @@ fn twin(graph: &Graph, row: &Row) -> BTreeMap<u32, u64> {
     let (mut open, mut next) = (vec![0], BTreeSet::from([0]));
     let (mut anchor, mut gap) = (1, 1);
     for level in 0.. {
-        // Level `level` is complete.
+        // Level `level` is complete. If it is taken, it meets those that it has states in common with.
+        let taken = caches[0].waits == 0;
+        for snapshot in caches.iter_mut().flat_map(|cache| &mut cache.held).filter(|_| taken) {
+            let common = snapshot.states.intersection(&next).count() as u64;
+            if common > 0 {
+                (snapshot.hits, snapshot.last_hit) = (snapshot.hits + common, level);
+            }
+        }
         offer(&mut caches, Snapshot { level, states: next, hits: 0, last_hit: level });
         if level == anchor {
             anchors.extend(open.first().copied());
@@ -253,13 +260,7 @@ fn twin(graph: &Graph, row: &Row) -> BTreeMap<u32, u64> {
             }
             for &successor in successors {
                 let mut known = anchors.contains(&successor) || backtrack.contains(&successor);
-                for snapshot in caches.iter_mut().flat_map(|cache| &mut cache.held) {
-                    if snapshot.states.contains(&successor) {
-                        known = true;
-                        snapshot.hits += 1;
-                        snapshot.last_hit = level + 1;
-                    }
-                }
+                known |= caches.iter().flat_map(|cache| &cache.held).any(|held| held.states.contains(&successor));
                 if next.insert(successor) && !known {
                     fresh.push(successor);
                 }
@@ -284,7 +285,9 @@ fn it_does_what_the_paper_says() {
         let mut draw = Draw::new(seed);
         let (row, graph) = (random_row(&mut draw), random_graph(&mut draw, 150));
         let codec = if seed % 3 == 0 { Codec::Tree } else { Codec::Packed };
-        let seen = search(&graph, levels(&graph, codec, &row, 0, 1 << 20), Crew::of(1));
+        // Whether what was met lately is looked up again or not.
+        let crew = if seed % 2 == 0 { Crew::of(1) } else { Crew { shared_successors: 2, ..Crew::of(1) } };
+        let seen = search(&graph, levels(&graph, codec, &row, 0, 1 << 20), crew);
         same(&plain(&graph), &seen, &format!("seed {seed}, {row}"));
         if in_chance(&row) {
             continue;
@@ -380,5 +383,5 @@ fn workers_shards_and_room_for_few_states_change_nothing_that_counts() {
             }
         }
     }
-    assert!(forgotten > 10_000 && ended > 8 * gave_up, "{forgotten} forgotten, {ended} ended, {gave_up} not");
+    assert!(forgotten > 10_000 && ended > 6 * gave_up, "{forgotten} forgotten, {ended} ended, {gave_up} not");
 }

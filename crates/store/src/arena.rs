@@ -4,7 +4,7 @@
 //! can use huge pages however small the tables are. What a table gives up another may take.
 
 use crate::budget::Grant;
-use crate::region::{Region, prefetch};
+use crate::region::{Region, join_pages, prefetch};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -194,6 +194,19 @@ impl Pages {
         while wanted >= PAGE_BYTES && !self.grow(wanted / (LINE * 4), 0) {
             wanted = if wanted > FILL_LEAST { wanted / 2 / FILL_STEP * FILL_STEP } else { wanted / 2 };
         }
+    }
+
+    /// Small pages for a sequence that was just taken, the only one of its arena: few of its lines may ever be touched.
+    pub fn refuse_huge_pages(&self) {
+        self.arena.pool().region.refuse_huge_pages();
+    }
+
+    /// Huge pages after all, since lines all over it are in use.
+    pub fn join_pages(&self) {
+        let Some(first) = self.pages.first() else { return };
+        let around = self.arena.pool().region.huge_pages_around(first.as_ptr().cast(), self.bytes());
+        // Not while others wait for the pool.
+        join_pages(around);
     }
 
     /// The same lines in so many equal parts, if their number allows it.

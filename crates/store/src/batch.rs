@@ -11,6 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 const MARKS: usize = u64::BITS as usize;
+/// In place of what a state is in that was not entered.
+const UNTOLD: u64 = u64::MAX;
 
 /// Keys with the positions they had in their block.
 #[derive(Debug, Default)]
@@ -55,22 +57,31 @@ impl Batch {
         }
     }
 
-    /// Adds those of the expanded states of `block` that have two different successors, all of which are in one thing.
-    pub(crate) fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+    /// Adds those of the expanded states of `block` that have two different successors, all of which are in one thing. What states
+    /// are in that were not entered is told by `lanes_of`, and asked for only where it matters.
+    pub(crate) fn recognised(&mut self, block: Block, parents: &mut Vec<u32>, mut lanes_of: impl FnMut(&[u32]) -> u64) {
         self.placed.clear();
-        self.placed.resize(block.len(), 0);
+        self.placed.resize(block.len(), UNTOLD);
+        block.skip.iter().for_each(|&position| self.placed[position as usize] = 0);
         for (&position, lanes) in self.positions.iter().zip(&mut self.lanes) {
             self.placed[position as usize] = *lanes.get_mut();
         }
         for (parent, bounds) in (0..).zip(block.firsts.windows(2)) {
             let successors = bounds[0] as usize..bounds[1] as usize;
             let common = self.placed[successors.clone()].iter().fold(u64::MAX, |common, lanes| common & lanes);
-            if successors.len() > 1 && common != 0 {
-                let mut others = successors.clone().skip(1);
-                if others.any(|other| block.state(other) != block.state(successors.start)) {
-                    parents.push(parent);
-                }
+            if successors.len() < 2 || common == 0 {
+                continue;
             }
+            let mut others = successors.clone().skip(1);
+            if others.all(|other| block.state(other) == block.state(successors.start)) {
+                continue;
+            }
+            let mut untold = successors.filter(|&position| self.placed[position] == UNTOLD);
+            let common = untold.try_fold(common, |common, position| match common & lanes_of(block.state(position)) {
+                0 => None,
+                common => Some(common),
+            });
+            parents.extend(common.map(|_| parent));
         }
     }
 

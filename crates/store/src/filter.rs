@@ -19,6 +19,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use bits::MOST_BITS_PER_STATE;
 
+/// To clear so many bytes takes no time. A larger filter lies in small pages, of which a small model touches few, ...
+const CLEARED_AT_ONCE: usize = 256 << 20;
+/// ... until there is a key for so many lines, which are four small pages. To clear a small page takes as long as an equal part of a
+/// huge one, so that up to here little was lost, and from here on huge ones pay.
+const SPARSE: usize = 256;
+
 /// One shard of a filter.
 #[derive(Debug)]
 pub struct Filter {
@@ -28,6 +34,8 @@ pub struct Filter {
     kind: Kind,
     /// Keys are no digests, so those are made of them.
     digests_keys: bool,
+    /// Its pages are small.
+    scattered: bool,
     /// Keys that were found to be new.
     len: usize,
     odds: Sum,
@@ -65,7 +73,11 @@ impl Filter {
             Held::Adaptive => Kind::Adaptive(Arc::new(adaptive::Adaptive::new())),
             Held::Whole => unreachable!("whole digests are held in tables"),
         };
-        Ok(Filter { lines, common_bits: 0, kind, digests_keys: false, len: 0, odds: Sum::default() })
+        let scattered = lines.bytes() > CLEARED_AT_ONCE;
+        if scattered {
+            lines.refuse_huge_pages();
+        }
+        Ok(Filter { lines, common_bits: 0, kind, digests_keys: false, scattered, len: 0, odds: Sum::default() })
     }
 
     /// The same filter in 2^`shard_bits` parts, if it can be divided into so many.
@@ -77,6 +89,7 @@ impl Filter {
             common_bits: self.common_bits + shard_bits,
             kind: self.kind.clone(),
             digests_keys: self.digests_keys,
+            scattered: self.scattered,
             // What was counted so far, the first goes on counting.
             len: std::mem::take(&mut len),
             odds: std::mem::take(&mut odds),
@@ -130,6 +143,10 @@ impl Filter {
             fresh.store(new.is_some() as u8, Ordering::Relaxed);
         }
         self.len += count;
+        if self.scattered && self.len > self.lines.lines() / SPARSE {
+            self.scattered = false;
+            self.lines.join_pages();
+        }
         count
     }
 }

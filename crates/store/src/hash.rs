@@ -32,6 +32,27 @@ pub fn words(key: &[u32]) -> u64 {
     fold(hash ^ SEED, LAST)
 }
 
+/// Hash of a long vector of words, for tables that are never written anywhere: four chains side by side, for in one each
+/// multiplication waits for the one before.
+#[inline(always)]
+pub(crate) fn wide(key: &[u32]) -> u64 {
+    let mut lanes = [SEED, ODD, LAST, OTHER];
+    let step = |lane: &mut u64, four: &[u32; 4]| {
+        let [low, high] = [[four[0], four[1]], [four[2], four[3]]].map(|[a, b]| a as u64 | (b as u64) << 32);
+        *lane = fold(*lane ^ low, ODD ^ high);
+    };
+    let (fours, rest) = key.as_chunks::<4>();
+    let (blocks, fours) = fours.as_chunks::<4>();
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, four)| step(lane, four));
+    }
+    lanes.iter_mut().zip(fours).for_each(|(lane, four)| step(lane, four));
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    step(&mut lanes[3], &last);
+    fold(lanes[0] ^ lanes[1].rotate_left(29), lanes[2].rotate_left(13) ^ lanes[3])
+}
+
 /// Hash of a byte string, of which all that are compared have one length.
 #[inline]
 pub fn bytes(key: &[u8]) -> u64 {
@@ -84,6 +105,7 @@ mod tests {
         let mut buckets = [0u32; 256];
         let mut wide = [0u32; 256];
         let mut strings = [0u32; 256];
+        let mut long = [[0u32; 256]; 4];
         for a in 0..256u32 {
             for b in 0..256u32 {
                 for vector in [&[a, b][..], &[a, b, 7], &[a, 0, b, 7, 1]] {
@@ -95,9 +117,14 @@ mod tests {
                 let mut string = [7; 21];
                 (string[2], string[18]) = (a as u8, b as u8);
                 strings[scale(bytes(&string), 256)] += 1;
+                for (buckets, width) in long.iter_mut().zip([4, 13, 40, 94]) {
+                    let mut vector = vec![3; width];
+                    (vector[1], vector[width - 1]) = (a, b);
+                    buckets[scale(super::wide(&vector), 256)] += 1;
+                }
             }
         }
-        for count in buckets.iter().chain(&wide).chain(&strings) {
+        for count in buckets.iter().chain(&wide).chain(&strings).chain(long.as_flattened()) {
             assert!((156..=356).contains(count), "a bucket of {count} where 256 are expected");
         }
     }

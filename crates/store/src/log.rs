@@ -15,8 +15,9 @@ use crate::stream::{Unloaded, put_number, take_below, take_number};
 use entries::{Entries, Indexed, LONGEST, Last};
 use std::io::{self, Read, Write};
 
-/// Pieces of entries in a chunk, at most.
-const CHUNK: usize = 2 * SLOT;
+/// Bytes of a chunk, in which there are two pieces each; and of one of a log that will be pruned and is short.
+const CHUNK_BYTES: usize = SLOT;
+const SHORT_BYTES: usize = SLOT / 4;
 /// Not many entries take more pieces than this.
 const USUAL: usize = 2;
 
@@ -81,6 +82,8 @@ pub struct StepLog {
     /// It is worth pruning when there are so many chunks.
     prune_at: usize,
     spare: Vec<Box<[u8]>>,
+    /// What chunks take before they are packed.
+    chunk_bytes: usize,
     /// As small as can be whatever time that takes.
     dense: bool,
     grant: Grant,
@@ -122,6 +125,7 @@ impl StepLog {
             starts_left: None,
             prune_at: prune::FIRST_PRUNING,
             spare,
+            chunk_bytes: CHUNK_BYTES,
             dense: false,
             grant,
             spill,
@@ -134,6 +138,18 @@ impl StepLog {
         self
     }
 
+    /// Small chunks will do: it is empty and will be pruned.
+    pub fn expect_pruning(&mut self) {
+        if self.spill.is_none() && self.chunks.is_empty() {
+            self.chunk_bytes = SHORT_BYTES;
+        }
+    }
+
+    /// Pieces of entries in a chunk, at most.
+    fn chunk_pieces(&self) -> usize {
+        2 * self.chunk_bytes
+    }
+
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -144,8 +160,9 @@ impl StepLog {
 
     /// Memory that it would take in addition for about so many more states.
     pub fn more_bytes(&self, count: usize) -> u64 {
-        let left = self.chunks.last().map_or(0, |chunk| CHUNK.saturating_sub(chunk.pieces + LONGEST));
-        ((count * USUAL).saturating_sub(left).div_ceil(CHUNK) * SLOT) as u64
+        let most = self.chunk_pieces();
+        let left = self.chunks.last().map_or(0, |chunk| most.saturating_sub(chunk.pieces + LONGEST));
+        ((count * USUAL).saturating_sub(left).div_ceil(most) * self.chunk_bytes) as u64
     }
 
     /// Records that the next state is successor number `position` of state `parent` (for an initial state:
@@ -154,7 +171,7 @@ impl StepLog {
     pub fn push(&mut self, parent: u64, position: u32) -> Result<(), Shortage> {
         let parent = parent - self.gone;
         debug_assert!(parent >= self.last.parent);
-        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > CHUNK) {
+        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > self.chunk_pieces()) {
             self.open_chunk()?;
         }
         let Some(Chunk { pieces, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
@@ -169,10 +186,11 @@ impl StepLog {
     pub fn append(&mut self, piece: &Piece) -> Result<(), Shortage> {
         let Some((parent, position)) = piece.first else { return Ok(()) };
         self.push(parent, position)?;
+        let most = self.chunk_pieces();
         let Some(Chunk { pieces, content: Content::Ram(buffer), .. }) = self.chunks.last_mut() else {
             unreachable!("the last chunk is in memory")
         };
-        if *pieces + piece.pieces < CHUNK {
+        if *pieces + piece.pieces < most {
             entries::append(&piece.bytes, piece.pieces, buffer, pieces);
             self.len += piece.len - 1;
             self.last = piece.last.less(self.gone);
@@ -239,11 +257,12 @@ impl StepLog {
     /// Reads what was written into a log that is empty.
     pub fn load(&mut self, from: &mut dyn Read) -> Result<(), Unloaded> {
         let (len, last_parent) = (take_number(from)?, take_number(from)?);
+        let most = self.chunk_pieces();
         for _ in 0..take_number(from)? {
             self.open_chunk()?;
             let chunk = self.chunks.last_mut().expect("just opened");
             (chunk.first_number, chunk.parent_before) = (take_number(from)?, take_number(from)?);
-            chunk.pieces = take_below(from, CHUNK, "entries in a chunk of the log")?;
+            chunk.pieces = take_below(from, most, "entries in a chunk of the log")?;
             let bytes = chunk.bytes();
             let Content::Ram(buffer) = &mut chunk.content else { unreachable!("the last chunk is in memory") };
             from.read_exact(&mut buffer[..bytes])?;
@@ -267,7 +286,7 @@ impl StepLog {
                 // That takes time, which nobody else can use meanwhile: mostly only once memory is half used up.
                 None => (self.dense || self.grant.left_bytes() < self.grant.cap_bytes() / 2)
                     .then(|| entropy::pack(bytes))
-                    .filter(|packed| packed.len() < SLOT && self.grant.take(packed.len() as u64))
+                    .filter(|packed| packed.len() < self.chunk_bytes && self.grant.take(packed.len() as u64))
                     .map(Content::Packed),
             };
             if let Some(elsewhere) = elsewhere
@@ -278,7 +297,7 @@ impl StepLog {
         }
         let buffer = match buffer.or_else(|| self.spare.pop()) {
             Some(buffer) => buffer,
-            None if self.grant.take(SLOT as u64) => vec![0; SLOT].into_boxed_slice(),
+            None if self.grant.take(self.chunk_bytes as u64) => vec![0; self.chunk_bytes].into_boxed_slice(),
             None => return Err(Shortage::Memory),
         };
         self.begin_chunk(buffer);
@@ -315,7 +334,7 @@ impl Drop for StepLog {
             Content::Packed(packed) => packed.len(),
             Content::Disk(_) => 0,
         });
-        self.grant.give_back((held.sum::<usize>() + self.spare.len() * SLOT) as u64);
+        self.grant.give_back((held.sum::<usize>() + self.spare.len() * self.chunk_bytes) as u64);
     }
 }
 

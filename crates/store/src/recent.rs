@@ -18,12 +18,14 @@ use crate::tiers::Block;
 const BYTES: usize = 128 << 10;
 /// States of any width: fewer would not be worth it.
 const LEAST_PLACES: usize = 256;
+/// States of up to so many words are compared without a look at their hashes.
+const NARROW: usize = 12;
 
 /// The states that were met lately, by place.
 #[derive(Debug)]
 pub struct Recent {
     places: usize,
-    /// The leading bits of keys, where states are told by those.
+    /// The leading bits of keys, where states are told by those; hashes of states that are compared as they are and wide.
     high: Vec<u64>,
     /// What comes behind, where keys are longer.
     low: Vec<u64>,
@@ -32,6 +34,8 @@ pub struct Recent {
     width: usize,
     /// A buffer for states that were not met.
     unmet: Vec<u32>,
+    /// How often the store had forgotten something when the first of them was met.
+    forgot: u64,
 }
 
 impl Recent {
@@ -39,14 +43,16 @@ impl Recent {
     pub(crate) fn of_keys(bits: u32) -> Recent {
         let places = places(bits.div_ceil(64) as usize * 8);
         let low = vec![0; if bits > u64::BITS { places } else { 0 }];
-        Recent { places, high: vec![0; places], low, words: Vec::new(), width: 0, unmet: Vec::new() }.forgotten()
+        Recent { places, high: vec![0; places], low, words: Vec::new(), width: 0, unmet: Vec::new(), forgot: 0 }
+            .forgotten()
     }
 
     /// For states of so many words that are compared as they are.
     pub(crate) fn of_states(width: usize) -> Recent {
-        let (places, none) = (places(width * 4), Vec::new);
-        Recent { places, high: none(), low: none(), words: vec![0; width * places], width, unmet: Vec::new() }
-            .forgotten()
+        let hash_bytes = if width > NARROW { size_of::<u64>() } else { 0 };
+        let places = places(width * 4 + hash_bytes);
+        let (high, words) = (vec![0; if width > NARROW { places } else { 0 }], vec![0; width * places]);
+        Recent { places, high, low: Vec::new(), words, width, unmet: Vec::new(), forgot: 0 }.forgotten()
     }
 
     fn forgotten(mut self) -> Recent {
@@ -61,7 +67,15 @@ impl Recent {
 
     /// Bytes that a worker's states take, at most, given words per state.
     pub fn most_bytes(width: usize) -> usize {
-        BYTES.max(width * 4 * LEAST_PLACES)
+        BYTES.max((width * 4 + size_of::<u64>()) * LEAST_PLACES)
+    }
+
+    /// Forgets everything if the store has forgotten something in the meantime.
+    pub fn forget_with(&mut self, forgot: u64) {
+        if self.forgot != forgot {
+            self.forget();
+            self.forgot = forgot;
+        }
     }
 
     /// Forgets everything: no place holds what belongs there.
@@ -73,11 +87,12 @@ impl Recent {
         self.words.fill(0);
         if self.compares_states() {
             let mut state = vec![0; self.width];
-            let place = self.place(&state);
-            while self.place(&state) == place {
+            let place = |state: &[u32]| hash::scale(self.hash(state), self.places);
+            let place_of_zeros = place(&state);
+            while place(&state) == place_of_zeros {
                 state[0] += 1;
             }
-            self.words[place * self.width..][..self.width].copy_from_slice(&state);
+            self.words[place_of_zeros * self.width..][..self.width].copy_from_slice(&state);
         }
     }
 
@@ -112,7 +127,7 @@ impl Recent {
             9 => self.unmet_narrow::<9>(block, positions),
             10 => self.unmet_narrow::<10>(block, positions),
             11 => self.unmet_narrow::<11>(block, positions),
-            12 => self.unmet_narrow::<12>(block, positions),
+            NARROW => self.unmet_narrow::<NARROW>(block, positions),
             _ => self.unmet_wide(block, positions),
         }
         &self.unmet
@@ -125,11 +140,15 @@ impl Recent {
         let mut skip = block.skip.iter().copied().peekable();
         let mut parents = block.parents.chunks_exact(width);
         for bounds in block.firsts.windows(2) {
-            // Initial states have no parents.
-            let parent = parents.next();
+            // Initial states have no parents. Hashes tell almost everything apart, and are looked at first.
+            let parent = parents.next().map(|parent| (self.hash(parent), parent));
             let successors = block.states[bounds[0] as usize * width..bounds[1] as usize * width].chunks_exact(width);
             for (state, position) in successors.zip(bounds[0]..) {
-                if skip.next_if_eq(&position).is_none() && parent != Some(state) && !self.meet_state(state) {
+                let hash = self.hash(state);
+                if skip.next_if_eq(&position).is_none()
+                    && parent != Some((hash, state))
+                    && !self.meet_state(state, hash)
+                {
                     positions.push(position);
                     unmet.extend_from_slice(state);
                 }
@@ -155,8 +174,10 @@ impl Recent {
                 }
                 let place = &mut held[hash::scale(hash::words(state), *places)];
                 let differs = difference(place, state);
+                // One after the other: a copy of the state on its way to both would wait for itself.
                 *place = *state;
-                (positions[count], kept[count]) = (position, *state);
+                kept[count] = *state;
+                positions[count] = position;
                 count += (differs != 0) as usize;
             }
         }
@@ -164,22 +185,23 @@ impl Recent {
         positions.truncate(count);
     }
 
-    /// Was this state met? From now on it was.
+    /// Was this state, with this hash, met? From now on it was.
     #[inline(always)]
-    fn meet_state(&mut self, state: &[u32]) -> bool {
-        let place = self.place(state);
+    fn meet_state(&mut self, state: &[u32], hash: u64) -> bool {
+        let place = hash::scale(hash, self.places);
         let words = &mut self.words[place * self.width..][..self.width];
-        if words == state {
+        let same_hash = self.high.get_mut(place).is_none_or(|held| std::mem::replace(held, hash) == hash);
+        if same_hash && words == state {
             return true;
         }
         words.copy_from_slice(state);
         false
     }
 
-    /// Where a state belongs.
+    /// Tells where a state belongs.
     #[inline(always)]
-    fn place(&self, state: &[u32]) -> usize {
-        hash::scale(hash::words(state), self.places)
+    fn hash(&self, state: &[u32]) -> u64 {
+        if self.width > NARROW { hash::wide(state) } else { hash::words(state) }
     }
 }
 
@@ -238,7 +260,11 @@ mod tests {
     fn keys_and_states_of_zeros_and_ones_are_not_met_before_they_are() {
         for key in [0, u64::MAX, 1, u64::MAX - 1] {
             assert!(!Recent::of_keys(64).meet_key(key) && !Recent::of_keys(65).meet_long_key(key, 0));
-            assert!(!Recent::of_states(1).meet_state(&[key as u32]));
+            for width in [1, NARROW + 1] {
+                let (state, mut recent) = (vec![key as u32; width], Recent::of_states(width));
+                let hash = recent.hash(&state);
+                assert!(!recent.meet_state(&state, hash) && recent.meet_state(&state, hash));
+            }
             let state = [key as u32];
             assert_eq!(Recent::of_states(1).unmet(Block::of(&state, &[0, 1]), &mut Vec::new()), state);
         }

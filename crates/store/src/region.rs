@@ -148,6 +148,20 @@ impl Region {
         self.huge = end;
     }
 
+    /// Small pages for what was not touched yet, and will be here and there: a huge page would be cleared for each byte.
+    pub fn refuse_huge_pages(&mut self) {
+        // SAFETY: advice on a part of our own mapping. Failure only costs speed.
+        let _ = unsafe { madvise(self.base.cast(), self.huge, Advice::LinuxNoHugepage) };
+    }
+
+    /// The huge pages around so many bytes of it, by address and length; none if it may not use them.
+    pub fn huge_pages_around(&self, first: *const u8, bytes: usize) -> (usize, usize) {
+        let base = self.base as usize;
+        let begin = (first as usize - base) / HUGE * HUGE;
+        let end = (first as usize - base + bytes).next_multiple_of(HUGE).min(self.huge);
+        (base + begin, end.saturating_sub(begin))
+    }
+
     /// Where it begins, aligned to a huge page; it never moves.
     pub fn base(&self) -> *mut u8 {
         self.base
@@ -180,6 +194,17 @@ impl Drop for Region {
         if self.map_len > 0 {
             // SAFETY: our own mapping, unmapped once.
             let _ = unsafe { munmap(self.map, self.map_len) };
+        }
+    }
+}
+
+/// Turns small pages into huge ones. Contents stay what they are, whoever else uses them meanwhile.
+pub fn join_pages((begin, len): (usize, usize)) {
+    if len > 0 {
+        // SAFETY: advice that changes no contents, at worst on nothing of ours. Failure only costs speed.
+        unsafe {
+            libc::madvise(begin as *mut libc::c_void, len, libc::MADV_HUGEPAGE);
+            libc::madvise(begin as *mut libc::c_void, len, libc::MADV_COLLAPSE);
         }
     }
 }

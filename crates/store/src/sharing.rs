@@ -65,6 +65,9 @@ impl<'a> SharedCoder<'a> {
         {
             **recent = self.recent();
         }
+        if let Some(recent) = &mut lately {
+            recent.forget_with(needs.forgot);
+        }
         entry.encode_with(|states, keys| self.encode_states(states, keys), block, needs, keys, lately)
     }
 

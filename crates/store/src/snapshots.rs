@@ -50,6 +50,8 @@ pub(crate) struct Snapshots {
     /// How many states may be held.
     capacity: usize,
     level: u32,
+    /// How often states were forgotten, or may have been.
+    forgot: u64,
     longest_way_back: u32,
     /// The level that gets an anchor next, and how far it is from there to the one after it.
     anchor: u32,
@@ -67,6 +69,7 @@ impl Snapshots {
             backtracks: row.backtracks(),
             capacity,
             level: 0,
+            forgot: 0,
             longest_way_back: 0,
             anchor: 1,
             gap: 1,
@@ -81,6 +84,11 @@ impl Snapshots {
         self.backtracks
     }
 
+    /// A number that changes whenever a state that was held may be held no more.
+    pub fn forgot(&self) -> u64 {
+        self.forgot
+    }
+
     /// How many levels back the farthest snapshot was of which a state was met.
     pub fn longest_way_back(&self) -> u32 {
         self.longest_way_back
@@ -92,23 +100,27 @@ impl Snapshots {
 
     /// Lets a table know which level is built.
     pub fn introduce(&self, table: &mut LevelTable) {
-        let old: Vec<u32> = self.stream.old().take(LANES).collect();
-        let lane = |member: u32| match member {
-            BACKTRACKED => SET_LANE,
-            _ => old.iter().position(|&level| level == member).map_or(0, |lane| 1 << lane),
-        };
-        let lane = |member: u32| if self.backtracks { lane(member) } else { 0 };
-        table.masks.begin(self.level, self.stream.takes_next(), lane);
+        let old = (0..).zip(self.stream.old().take(LANES)).map(|(lane, level)| (level, 1 << lane));
+        let lanes = old.chain([(BACKTRACKED, SET_LANE)]).filter(|_| self.backtracks).collect();
+        table.masks.begin(self.level, self.stream.takes_next(), lanes);
     }
 
     /// The level that was built is complete. Returns whether an anchor is wanted among the states that are fresh in it.
     pub fn seal(&mut self, tables: &mut [&mut LevelTable]) -> bool {
-        self.count_hits(tables);
-        let states = tables.iter().map(|table| table.masks.states_of_level() as u64).sum();
+        let Snapshots { stream, level, longest_way_back, .. } = self;
+        if stream.takes_next() {
+            let mut common = |of: u32, states: u64| {
+                stream.hit(of, states, *level);
+                *longest_way_back = (*longest_way_back).max(level.saturating_sub(of));
+            };
+            tables.iter().for_each(|table| table.masks.tell_common(&mut common));
+        }
+        let states = tables.iter().map(|table| table.masks.states_of_level()).sum();
         let level = self.level;
         let left = self.stream.offer(Snapshot { level, states, hits: 0, last_hit: level });
         tables.iter_mut().for_each(|table| table.forget(&left));
         self.level += 1;
+        self.forgot += 1;
         tables.iter_mut().for_each(|table| self.introduce(table));
         let wanted = level == self.anchor;
         if wanted {
@@ -166,19 +178,10 @@ impl Snapshots {
 
     /// Gives up one level, for there is no memory for it, unless there are too few.
     pub fn give_up(&mut self, tables: &mut [&mut LevelTable]) -> bool {
-        self.count_hits(tables);
-        let level = self.stream.give_up();
-        level.inspect(|&level| tables.iter_mut().for_each(|table| table.forget(&[level]))).is_some()
-    }
-
-    /// Lets the stream know which snapshots were of use.
-    pub fn count_hits(&mut self, tables: &mut [&mut LevelTable]) {
-        let Snapshots { stream, level, longest_way_back, .. } = self;
-        let mut hit = |of: u32, hits: u64| {
-            stream.hit(of, hits, *level);
-            *longest_way_back = (*longest_way_back).max(level.saturating_sub(of));
-        };
-        tables.iter_mut().for_each(|table| table.masks.take_hits(&mut hit));
+        let Some(level) = self.stream.give_up() else { return false };
+        self.forgot += 1;
+        tables.iter_mut().for_each(|table| table.forget(&[level]));
+        true
     }
 }
 

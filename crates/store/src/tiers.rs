@@ -250,11 +250,12 @@ impl Tiers {
             // Caches count meetings.
             Table::Ways(ways) => (ways.rule() == Rule::Kind, ways.wants_parents(), false),
             Table::Cache(cache) => (cache.row().rules().any(|rule| rule == Rule::Kind), cache.wants_parents(), false),
-            // Whatever belongs to a level is marked.
-            Table::Levels(_) => (false, false, false),
+            // Who climbs gives up levels when keys have been computed.
+            Table::Levels(_) => (false, false, self.ladder.is_none()),
         };
         let lanes = self.snapshots.as_ref().is_some_and(Snapshots::backtracks);
-        Needs { kinds, parents, lanes, fresh_only, sorted: false, shard_bits: self.shard_bits }
+        let forgot = self.snapshots.as_ref().map_or(0, Snapshots::forgot);
+        Needs { kinds, parents, lanes, fresh_only, forgot, sorted: false, shard_bits: self.shard_bits }
     }
 
     /// Inserts the one state whose key was computed, which is pinned until it is unpinned.

@@ -1,6 +1,6 @@
 //! `plimsoll generate`: write the reachable graph of a model to a file.
 //!
-//! The model is searched as by `check`, breadth first, with any strategy that visits every transition, and a [`Recorder`] looks on.
+//! The model is searched as by `check`, breadth first unless told otherwise, with any strategy that visits every transition, and a [`Recorder`] looks on.
 //! If the search does not end there is no file.
 
 use crate::dispatch::{Searched, observed, spill};
@@ -37,9 +37,6 @@ pub fn run(options: &GenerateOptions, out: &mut Output) -> Result<u8, Failure> {
     try_out(&options.output)?;
     if is_standard(&options.output) {
         out.make_way();
-    }
-    if options.search.order.is_some_and(|order| order != Order::Bfs) {
-        return Err(Failure::usage("graphs are written breadth first: leave out --order"));
     }
     loading::within(options.budget.memory);
     let deadline = options.budget.time.and_then(|time| start.checked_add(time));
@@ -82,6 +79,9 @@ fn attempt(
     let plan = Plan::resolve(&wishes(options), &Facts::now(executor.model()))?;
     if plan.strategy_parts.hunt.is_some() || !plan.codec.is_injective() {
         return Err(Failure::usage("a graph needs a strategy and a store that miss no state"));
+    }
+    if plan.strategy_parts.sleep.is_some() {
+        return Err(Failure::usage("a graph has all steps, and with sleep sets some are not taken"));
     }
     let huge_pages = options.search.huge_pages == SwitchName::On;
     let (budget, disk) = (Budget::with_huge_pages(plan.pool_bytes, huge_pages), Budget::new(plan.disk_bytes));
@@ -127,7 +127,7 @@ fn wishes(options: &GenerateOptions) -> Wishes {
         memory: options.budget.memory,
         disk_bytes: options.budget.disk.unwrap_or(0),
         spill_dirs: options.budget.spill_dir.clone(),
-        order: Some(Order::Bfs),
+        order: Some(options.search.order.unwrap_or(Order::Bfs)),
         store: options.search.store,
         strategy: options.search.strategy.clone(),
         cache: options.search.cache.clone(),
@@ -147,6 +147,8 @@ fn numbers(
     (budget, disk): (&Budget, &Budget),
 ) -> Result<Numbers, Why> {
     let keeping = match (plan.strategy_parts.row.holds_all(), options.exact) {
+        // Depth first, states are asked for long before they have a number.
+        (true, _) if plan.search != Order::Bfs => NumbersIn::Aside,
         (true, _) => NumbersIn::Table,
         (false, false) => NumbersIn::Aside,
         (false, true) => NumbersIn::AsideAll,

@@ -17,6 +17,7 @@ use super::stmt::Exit;
 
 /// Copies of more words than this are loops.
 const UNROLLED_WORDS: usize = 32;
+const ROUND_BYTES: u32 = 64;
 
 /// A 64-bit value and what it can be.
 #[derive(Clone, Copy, Debug)]
@@ -215,10 +216,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.each_chunk(words, |emitter, ty, to_offset| {
             let (target, source) = match to_offset {
                 Offset::Fixed(offset) => ((to, to_byte + offset), (from, from_byte + offset)),
-                Offset::Moving(offset) => {
+                Offset::Moving(offset, further) => {
                     let target = emitter.b.ins().iadd(to, offset);
                     let source = emitter.b.ins().iadd(from, offset);
-                    ((target, to_byte), (source, from_byte))
+                    ((target, to_byte + further), (source, from_byte + further))
                 }
             };
             let value = emitter.b.ins().load(ty, from_flags, source.0, source.1 as i32);
@@ -236,19 +237,23 @@ impl<'a, 'f> Emitter<'a, 'f> {
             };
             let (target, offset) = match offset {
                 Offset::Fixed(offset) => (to, byte + offset),
-                Offset::Moving(offset) => (emitter.b.ins().iadd(to, offset), byte),
+                Offset::Moving(offset, further) => (emitter.b.ins().iadd(to, offset), byte + further),
             };
             emitter.b.ins().store(flags, zero, target, offset as i32);
         });
     }
 
-    /// Runs `emit` for chunks of 16, 8 and 4 bytes that cover `words` words; many words make a loop.
+    /// Runs `emit` for chunks of 16, 8 and 4 bytes that cover `words` words; many words make a loop of four chunks a round.
     fn each_chunk(&mut self, words: usize, mut emit: impl FnMut(&mut Self, types::Type, Offset)) {
         let bytes = words as u32 * 4;
         let mut done = 0;
         if words > UNROLLED_WORDS {
-            done = bytes / 16 * 16;
-            self.counted_loop(done, 16, |emitter, offset| emit(emitter, types::I8X16, Offset::Moving(offset)));
+            done = bytes / ROUND_BYTES * ROUND_BYTES;
+            self.counted_loop(done, ROUND_BYTES, |emitter, offset| {
+                for further in (0..ROUND_BYTES).step_by(16) {
+                    emit(emitter, types::I8X16, Offset::Moving(offset, further));
+                }
+            });
         }
         while done < bytes {
             let (ty, size) = match bytes - done {
@@ -348,7 +353,8 @@ fn each_copied(stmts: &[Stmt], visit: &mut impl FnMut(&Place, bool)) {
 /// Distance from the start of a run of words.
 enum Offset {
     Fixed(u32),
-    Moving(Value),
+    /// A distance that is computed, and what comes on top of it.
+    Moving(Value, u32),
 }
 
 impl Scope<'_> {

@@ -7,6 +7,7 @@
 //! graph isomorphism (1981).
 
 use super::Precision;
+use super::met::Met;
 use super::pieces::{Loaded, Pieces};
 use super::ranks::Ranks;
 use super::relations::{Relations, bit};
@@ -22,8 +23,9 @@ pub struct Canon {
 /// Reused memory.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Whose states it has seen.
-    owner: u64,
+    /// Whose states it has seen, and how good representatives were to be.
+    owner: Option<(u64, Precision)>,
+    met: Met,
     relations: Relations,
     /// By how many elements are singled out.
     ranks: Vec<Ranks>,
@@ -55,9 +57,18 @@ impl Canon {
         if self.pieces.all.is_empty() {
             return;
         }
-        if scratch.owner != self.number {
-            *scratch = Scratch { owner: self.number, ..Scratch::default() };
+        let owner = Some((self.number, precision));
+        if scratch.owner != owner {
+            *scratch = Scratch { owner, met: Met::new(state.len()), ..Scratch::default() };
         }
+        if let Err(place) = scratch.met.represent(state) {
+            self.find(state, precision, scratch);
+            scratch.met.put(place, state);
+        }
+    }
+
+    /// The same for a state that was not met lately.
+    fn find(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
         self.pieces.load(state, &mut scratch.loaded);
         scratch.relations.read(&self.pieces, &scratch.loaded.values);
         if scratch.ranks.is_empty() {

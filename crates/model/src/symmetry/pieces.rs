@@ -258,6 +258,9 @@ impl Pieces {
         for bag in &self.bags {
             if bag.width == 1 {
                 let slots = &mut values[bag.first..bag.first + bag.slots];
+                if slots.iter().skip(1).all(|&value| value == 0) {
+                    continue;
+                }
                 let kind = &self.kinds[self.all[bag.first].kind as usize];
                 keyed.clear();
                 keyed.extend(slots.iter().filter(|&&value| value != 0).map(|&value| (kind.key(value), value)));

@@ -3,7 +3,7 @@
 use crate::trace::{is_deadlock, keep_sound_starts};
 use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
 use plimsoll_store::runs::Candidates;
-use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, Recent, SharedCoder};
+use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, Recent, SharedCoder, Tiers};
 
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
@@ -191,13 +191,17 @@ impl Expansion {
     }
 
     /// Finds out which of the expanded states the store should hold for good, if it wants to know; also once all shards were entered.
-    pub fn recognise(&mut self, coder: &SharedCoder, needs: Needs, keys: &mut Keys) {
+    pub fn recognise(&mut self, coder: &SharedCoder, tiers: &Tiers, needs: Needs, keys: &mut Keys) {
         self.recognised.clear();
         if !needs.lanes || self.parents.is_empty() {
             return;
         }
         let (mut entry, mut again) = (std::mem::take(&mut self.entry), std::mem::take(&mut self.parents_again));
-        entry.recognised(self.block(), &mut again);
+        let lanes_of = |state: &[u32]| {
+            let mut key = Vec::new();
+            coder.keys_of(state, keys, &mut key).map_or(0, |()| key.first().map_or(0, |&key| tiers.lanes(key)))
+        };
+        entry.recognised(self.block(), &mut again, lanes_of);
         let width = self.out.width();
         let states: Vec<u32> =
             again.iter().flat_map(|&parent| &self.parents[parent as usize * width..][..width]).copied().collect();

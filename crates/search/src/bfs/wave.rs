@@ -21,6 +21,8 @@ pub(super) struct Wave {
     /// States of a block, and how many blocks there are.
     pub block: usize,
     pub blocks: usize,
+    /// Has it many successors?
+    pub wide: bool,
 }
 
 impl Wave {
@@ -61,7 +63,8 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let states = (successors / degree).max(LEAST_STATES.min(wave_successors)).min(level_left);
         // A wave that had begun ends where it would have ended.
         let states = if wave_left > 0 { wave_left } else { states };
-        let worth_it = workers > 1 && !samples && states.saturating_mul(degree) >= shared_successors;
+        let wide = states.saturating_mul(degree) >= shared_successors;
+        let worth_it = workers > 1 && !samples && wide;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
             let [least, most] = search.crew.shared_block_successors;
@@ -71,7 +74,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         };
         let block = (block_successors / degree).max(LEAST_STATES.min(block_successors));
         let blocks = states.div_ceil(block);
-        let wave = Wave { level, first: ledger.expanded, states, block, blocks };
+        let wave = Wave { level, first: ledger.expanded, states, block, blocks, wide };
         Ok((wave, shared && wave.blocks > 1))
     }
 }

@@ -92,3 +92,32 @@ fn it_takes_what_the_grant_has_and_no_more() {
         }
     }
 }
+
+/// How many bytes of a sequence of lines the system has given memory for.
+fn resident(lines: &Pages) -> usize {
+    let page = 4096;
+    let mut present = vec![0u8; lines.bytes() / page];
+    let first = std::ptr::from_ref(lines.line(0)) as *mut core::ffi::c_void;
+    // SAFETY: the lines are one mapped block, and `present` has a byte for each of its pages.
+    assert_eq!(unsafe { libc::mincore(first, lines.bytes(), present.as_mut_ptr()) }, 0);
+    page * present.iter().filter(|&&present| present & 1 != 0).count()
+}
+
+#[test]
+fn a_few_keys_in_a_large_filter_touch_a_few_small_pages() {
+    let bytes = 2 * CLEARED_AT_ONCE;
+    let large = || {
+        let arena = Arena::new(Budget::new(bytes as u64).grant("filter", bytes as u64));
+        Filter::new(Held::Bits(4), &arena).unwrap()
+    };
+    let (high, low) = keys(1000, 5);
+    let mut sparse = large();
+    insert(&mut sparse, &high, &low);
+    assert!(sparse.scattered && resident(&sparse.lines) <= 1000 * 4096, "{}", resident(&sparse.lines));
+    // Whether pages are joined or not, answers are the same.
+    let mut joined = large();
+    joined.len = joined.lines.lines() / SPARSE;
+    assert_eq!(insert(&mut joined, &high, &low), [true; 1000]);
+    assert!(!joined.scattered);
+    assert_eq!(insert(&mut joined, &high, &low), [false; 1000]);
+}

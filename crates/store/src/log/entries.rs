@@ -145,7 +145,7 @@ impl Iterator for Entries<'_> {
             }
             FAR.. => ((code - FAR) as u64, self.number() as u32 + SHORT[(code - FAR) as usize].1),
             _ => {
-                let step = SHORT.iter().rposition(|(first, _)| *first <= code).expect("the first is zero");
+                let step = (code >= SHORT[1].0) as usize + (code >= SHORT[2].0) as usize;
                 (step as u64, (code - SHORT[step].0) as u32)
             }
         };

@@ -10,7 +10,7 @@
 //! A log is pruned when it is twice as long as after the last time, so that costs a constant for each state. There is no need to on disk.
 
 use super::entries::{self, Entries, LONGEST, Last};
-use super::{CHUNK, Chunk, Content, StepLog};
+use super::{Chunk, Content, StepLog};
 use crate::disk::SLOT;
 use crate::entropy;
 use crate::meter;
@@ -20,11 +20,9 @@ use std::borrow::Cow;
 const CHUNKS_PER_EXTRA: usize = 1024;
 const EXTRA_CHUNKS: usize = 2;
 /// A log is pruned for the first time when it has so many chunks.
-pub(super) const FIRST_PRUNING: usize = 4;
+pub(super) const FIRST_PRUNING: usize = 6;
 /// Less memory is not worth giving back.
 const MUCH_SPARE: usize = 4 * SLOT;
-/// Entries of a chunk are read backwards in stretches of so many.
-const STRETCH: usize = 1024;
 
 impl StepLog {
     /// Is it worth pruning?
@@ -38,12 +36,12 @@ impl StepLog {
         let entries = (self.len - self.gone) as usize;
         let extra = EXTRA_CHUNKS + self.chunks.len() / CHUNKS_PER_EXTRA;
         let missing = extra.saturating_sub(self.spare.len());
-        let stretches = STRETCH * size_of::<u64>() + CHUNK / STRETCH * size_of::<Entries>();
-        let beside = (entries / 8 + stretches + SLOT) as u64;
-        if !self.grant.take((missing * SLOT) as u64) {
+        let steps = self.chunk_ends().map(|(chunk, end, parent)| chunk.steps(end, parent)).max().unwrap_or(0);
+        let beside = ((entries + steps) / 8 + self.chunk_bytes) as u64;
+        if !self.grant.take((missing * self.chunk_bytes) as u64) {
             return;
         }
-        self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
+        self.spare.extend((0..missing).map(|_| vec![0; self.chunk_bytes].into_boxed_slice()));
         if !self.grant.take(beside) {
             return;
         }
@@ -63,7 +61,7 @@ impl StepLog {
 
     /// What is not needed any more is for others.
     fn give_back_spare(&mut self) {
-        let bytes = self.spare.len() * SLOT;
+        let bytes = self.spare.len() * self.chunk_bytes;
         // What the allocator keeps is in no ledger.
         if bytes >= MUCH_SPARE && meter::TRIMS {
             self.spare.clear();
@@ -88,36 +86,34 @@ impl StepLog {
             });
         }
         // The first entry of a chunk is told as it is.
-        let missing = (pieces.div_ceil(CHUNK - 2 * LONGEST) + 1).saturating_sub(self.spare.len());
-        let granted = self.grant.take((missing * SLOT) as u64);
+        let missing = (pieces.div_ceil(self.chunk_pieces() - 2 * LONGEST) + 1).saturating_sub(self.spare.len());
+        let granted = self.grant.take((missing * self.chunk_bytes) as u64);
         if granted {
-            self.spare.extend((0..missing).map(|_| vec![0; SLOT].into_boxed_slice()));
+            self.spare.extend((0..missing).map(|_| vec![0; self.chunk_bytes].into_boxed_slice()));
         }
         granted
+    }
+
+    /// The chunks, each with the number and the parent of the entry that comes after those before its end.
+    fn chunk_ends(&self) -> impl DoubleEndedIterator<Item = (&Chunk, u64, u64)> {
+        (0..self.chunks.len()).map(|at| match self.chunks.get(at + 1) {
+            Some(next) => (&self.chunks[at], next.first_number, next.parent_before),
+            None => (&self.chunks[at], self.len - self.gone, self.last.parent),
+        })
     }
 
     /// One bit for each entry from which one at `waiting` or behind it descends.
     fn ancestors(&self, waiting: usize, entries: usize) -> Vec<u64> {
         let mut kept = vec![0u64; entries.div_ceil(64)];
         (waiting..entries).for_each(|number| keep(&mut kept, number));
-        let mut parents = Vec::with_capacity(STRETCH);
-        for chunk in self.chunks.iter().rev() {
-            let loaded = chunk.loaded();
-            let (mut stretches, mut rest) = (Vec::new(), chunk.entries(&loaded));
-            while !rest.is_done() {
-                stretches.push(rest);
-                rest.by_ref().take(STRETCH).for_each(drop);
-            }
-            for (stretch, entries) in stretches.into_iter().enumerate().rev() {
-                parents.clear();
-                parents.extend(entries.take(STRETCH).map(|(parent, _)| parent as usize));
-                let first = chunk.first_number as usize + stretch * STRETCH;
-                for (&parent, number) in parents.iter().zip(first..first + parents.len()).rev() {
-                    if is_kept(&kept, number) && parent < number {
-                        keep(&mut kept, parent);
-                    }
+        let mut steps = Steps::default();
+        for (chunk, end, parent) in self.chunk_ends().rev() {
+            steps.take(chunk.entries(&chunk.loaded()), chunk.parent_before, chunk.steps(end, parent));
+            steps.walk_back(end as usize, parent as usize, |number, parent| {
+                if is_kept(&kept, number) && parent < number {
+                    keep(&mut kept, parent);
                 }
-            }
+            });
         }
         kept
     }
@@ -139,7 +135,7 @@ impl StepLog {
 
     /// Like `push`, into chunks that are there already.
     fn write_one(&mut self, parent: u64, position: u32) {
-        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > CHUNK) {
+        if self.chunks.last().is_none_or(|chunk| chunk.pieces + LONGEST > self.chunk_pieces()) {
             let buffer = self.spare.pop().expect("there are enough chunks");
             self.begin_chunk(buffer);
         }
@@ -148,6 +144,43 @@ impl StepLog {
         };
         entries::put(&mut self.last, parent, position, buffer, pieces);
         self.len += 1;
+    }
+}
+
+/// The parents of the entries of a chunk, to be read backwards: for each a one, behind as many zeros as it has steps from the parent
+/// of the entry before it to its own.
+#[derive(Default)]
+struct Steps {
+    bits: Vec<u64>,
+    len: usize,
+}
+
+impl Steps {
+    /// Those of entries that come after one with the parent `before`; `len` is how many steps and entries there are.
+    fn take(&mut self, entries: Entries, mut before: u64, len: usize) {
+        self.bits.clear();
+        self.bits.resize(len.div_ceil(64), 0);
+        self.len = 0;
+        for (parent, _) in entries {
+            self.len += (parent - before) as usize;
+            before = parent;
+            self.bits[self.len / 64] |= 1 << (self.len % 64);
+            self.len += 1;
+        }
+    }
+
+    /// The numbers and parents of the entries before `number`, of which the last has this parent.
+    fn walk_back(&self, mut number: usize, mut parent: usize, mut each: impl FnMut(usize, usize)) {
+        let mut at = self.len;
+        while at > 0 {
+            let left = (at - 1) % 64 + 1;
+            let zeros = ((self.bits[(at - 1) / 64] << (64 - left)).leading_zeros() as usize).min(left);
+            (at, parent) = (at - zeros, parent - zeros);
+            if zeros < left {
+                (at, number) = (at - 1, number - 1);
+                each(number, parent);
+            }
+        }
     }
 }
 
@@ -183,6 +216,11 @@ impl Chunk {
             Content::Packed(packed) => Cow::Owned(entropy::unpack(packed, self.bytes())),
             Content::Disk(_) => unreachable!("nothing is pruned on disk"),
         }
+    }
+
+    /// Steps from parent to parent, and entries, up to this number and its parent.
+    fn steps(&self, end: u64, parent: u64) -> usize {
+        (end - self.first_number + parent - self.parent_before) as usize
     }
 
     fn entries<'a>(&self, loaded: &'a [u8]) -> Entries<'a> {

@@ -6,6 +6,7 @@
 //! tries the neighbour, then other pairs of lines, chosen by its rest and the number of the try, so that full lines do
 //! not pile up behind each other. Line, try and rest give the home back, hence the key.
 
+use super::tagged::PASSED_BITS;
 use crate::arena::{LINE, Line};
 
 /// Bits for the number of the try, from one; a head of zero is an empty place.
@@ -57,8 +58,9 @@ impl Geometry {
         let (rest_bits, low_bits) = (bits - lines_log, key_bits.saturating_sub(u64::BITS));
         let tail_rest_bits = rest_bits.saturating_sub(HEAD_BITS);
         let tail_bits = tail_rest_bits + low_bits;
-        // Lines with tags have a bit of their own at the end.
-        let slots = ((LINE_BITS - (tag_bits > 0) as u32) / (u16::BITS + tag_bits + tail_bits)).min(HEADS);
+        // Lines with tags have some bits of their own at the end.
+        let own_bits = if tag_bits > 0 { PASSED_BITS } else { 0 };
+        let slots = ((LINE_BITS - own_bits) / (u16::BITS + tag_bits + tail_bits)).min(HEADS);
         let tails = if tail_bits == 0 { 0 } else { slots * (u16::BITS + tag_bits) };
         let reciprocal = u64::MAX / lines as u64;
         Geometry {

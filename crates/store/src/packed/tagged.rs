@@ -1,13 +1,15 @@
 //! Lines whose keys come and go, and have tags: small numbers that may change, between heads and tails.
 //!
-//! Where keys leave, an empty place tells nothing about who may be elsewhere. So a line has a mark: keys that are at home here, or
-//! came by here, may be in other lines.
+//! Where keys leave, an empty place tells nothing about who may be elsewhere. So a line counts the keys that came by and lie in
+//! other lines; each takes that back when it leaves. Only where some did does a lookup go on.
 
 use super::geometry::{Geometry, HEAD_BITS, LINE_BITS, scan};
 use crate::arena::{LINE, Line};
 
-/// The mark is the last bit of a line.
-const MARK: u32 = 1 << 31;
+/// Who came by is counted in the last bits of a line. If more did than fit, it stays so until all are counted again.
+pub const PASSED_BITS: u32 = 3;
+const PASSED_SHIFT: u32 = u32::BITS - PASSED_BITS;
+const MANY: u32 = (1 << PASSED_BITS) - 1;
 
 impl Geometry {
     /// The same with the longest keys that take no more room, but of at most 64 bits: what would be left over in lines is
@@ -61,6 +63,22 @@ impl Geometry {
         (piece >> bit & ((1 << self.tag_bits) - 1)) as u16
     }
 
+    /// Which places have a tag of which this is true, also of those that are empty (one bit each)?
+    #[inline(always)]
+    pub fn tags_that(&self, line: &Line, is: impl Fn(u16) -> bool) -> u32 {
+        let (slots, tag_bits) = (self.slots as u32, self.tag_bits as u32);
+        if slots * tag_bits > u128::BITS || slots * 2 > LINE_BITS / 8 - 16 {
+            return (0..slots).fold(0, |found, place| found | (is(self.tag(line, place)) as u32) << place);
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(line);
+        let mut tags = u128::from_le_bytes(bytes[slots as usize * 2..][..16].try_into().expect("sixteen bytes"));
+        (0..slots).fold(0, |found, place| {
+            let tag = tags as u16 & (u16::MAX >> (u16::BITS - tag_bits));
+            tags >>= tag_bits;
+            found | (is(tag) as u32) << place
+        })
+    }
+
     #[inline(always)]
     pub fn set_tag(&self, line: &mut Line, place: u32, tag: u16) {
         let (byte, bit) = self.tag_place(place);
@@ -83,21 +101,30 @@ impl Geometry {
     }
 }
 
+/// Did keys come by that lie in other lines?
 #[inline(always)]
-pub fn is_marked(line: &Line) -> bool {
-    line[LINE - 1] & MARK != 0
+pub fn is_passed(line: &Line) -> bool {
+    line[LINE - 1] >> PASSED_SHIFT > 0
 }
 
-/// Marks a line; false if it was marked already.
+/// A key comes by; true if from now on nobody knows how many did.
 #[inline(always)]
-pub fn mark(line: &mut Line) -> bool {
-    let new = !is_marked(line);
-    line[LINE - 1] |= MARK;
-    new
+pub fn pass(line: &mut Line) -> bool {
+    let passed = line[LINE - 1] >> PASSED_SHIFT;
+    line[LINE - 1] += ((passed < MANY) as u32) << PASSED_SHIFT;
+    passed + 1 == MANY
 }
 
-pub fn unmark(line: &mut Line) {
-    line[LINE - 1] &= !MARK;
+/// A key that came by lies elsewhere no more.
+#[inline(always)]
+pub fn take_back(line: &mut Line) {
+    let passed = line[LINE - 1] >> PASSED_SHIFT;
+    line[LINE - 1] -= ((passed > 0 && passed < MANY) as u32) << PASSED_SHIFT;
+}
+
+/// As if nobody had come by.
+pub fn unpass(line: &mut Line) {
+    line[LINE - 1] &= !(MANY << PASSED_SHIFT);
 }
 
 #[cfg(test)]
@@ -111,7 +138,7 @@ mod tests {
 
     fn try_out<const LONG: bool>(geometry: Geometry, draw: &mut Draw) {
         let (mut line, mut twin): (Line, Twin) = ([0; LINE], vec![None; geometry.slots()]);
-        let (mut marked, low_bits) = (false, geometry.key_bits().saturating_sub(64));
+        let (mut passed, low_bits) = (0, geometry.key_bits().saturating_sub(64));
         for _ in 0..500 {
             let place = draw.below(geometry.slots() as u64) as u32;
             let tag = draw.bits() as u16 >> (16 - geometry.tag_bits());
@@ -124,9 +151,17 @@ mod tests {
                     geometry.set_tag(&mut line, place, tag);
                     twin[place as usize].iter_mut().for_each(|held| held.2 = tag);
                 }
+                2 if draw.below(2) == 0 => {
+                    passed = (passed + 1).min(MANY + 1);
+                    assert_eq!(pass(&mut line), passed == MANY);
+                }
+                2 if draw.below(9) == 0 => {
+                    passed = 0;
+                    unpass(&mut line);
+                }
                 2 => {
-                    marked = !marked;
-                    if marked { assert!(mark(&mut line)) } else { unmark(&mut line) }
+                    take_back(&mut line);
+                    passed -= (passed > 0 && passed < MANY) as u32;
                 }
                 _ => {
                     let low = draw.bits() & u64::MAX.checked_shl(64 - low_bits).unwrap_or(0);
@@ -139,7 +174,9 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(is_marked(&line), marked);
+            assert_eq!(is_passed(&line), passed > 0);
+            let odd = (0..geometry.slots() as u32).filter(|&place| geometry.tag(&line, place) % 2 == 1);
+            assert_eq!(geometry.tags_that(&line, |tag| tag % 2 == 1), odd.map(|place| 1 << place).sum());
             for (place, held) in (0u32..).zip(&twin) {
                 assert_eq!(geometry.taken(&line) >> place & 1 == 1, held.is_some());
                 if let Some((rest, low, tag)) = *held {

@@ -12,7 +12,7 @@ use crate::row::{Admit, LevelRule, Replace, Room, Tier};
 pub(crate) struct Snapshot {
     pub level: u32,
     pub states: u64,
-    /// Successors that were known because of it, and the last level among whose states one was.
+    /// How many states it had in common with levels that were taken later, and the last that had one.
     pub hits: u64,
     pub last_hit: u32,
 }
@@ -133,7 +133,7 @@ impl Stream {
         Some(cache.give_up().level)
     }
 
-    /// Successors among the states of level `now` were known because of the snapshot of `level`.
+    /// Level `now`, which will be taken, has so many states in common with the snapshot of `level`.
     pub fn hit(&mut self, level: u32, hits: u64, now: u32) {
         let mut held = self.caches.iter_mut().flat_map(|cache| &mut cache.held);
         if let Some(snapshot) = held.find(|snapshot| snapshot.level == level) {

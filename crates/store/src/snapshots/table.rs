@@ -2,9 +2,9 @@
 //!
 //! Lines are like those of [`crate::packed`], and the number is the tag of a key, of just as many bits as there are sets. A state
 //! whose set is empty is held no more: the next that comes to its line takes its place, so nothing is cleaned up when a
-//! level is dropped. What finds its home full of others goes to another line, and the line is marked: only where it is marked a
-//! lookup goes on. When too many lines are marked, or sets have lost their states, what is held no more is cleared away and who is
-//! not at home moves closer; that takes no memory ([`order`]).
+//! level is dropped. What finds its home full of others goes to another line, and the lines that it came by count that
+//! ([`crate::packed::tagged`]). When there are no numbers left because sets have lost their states, or too many lines have lost count, what is held no
+//! more is cleared away and who is not at home moves closer; that takes no memory ([`order`]).
 
 mod order;
 
@@ -13,33 +13,52 @@ use crate::arena::{Arena, LINE, Line, PAGE_LINES, Pages};
 use crate::budget::{Full, Grant};
 use crate::cache::Distinct;
 use crate::packed::geometry::{Found, Geometry, TRIES};
-use crate::packed::tagged::{is_marked, mark};
+use crate::packed::tagged::{is_passed, pass, take_back};
 use crate::packed::{Run, by_length};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// How full a table may be of states that are held, where a line has so many places and where it has fewer.
+/// How full a table may be of states that are held, where a line has so many places and where it has fewer; and one that is small,
+/// for then levels are narrow and many.
 const MANY_PLACES: usize = 8;
 const LOAD_PERCENT: usize = 85;
 const SHORT_LOAD_PERCENT: usize = 78;
+const SMALL_LINES: usize = 1 << 15;
+const SMALL_LOAD_PERCENT: usize = 65;
 /// By how much tables grow.
 const GROWTH_PERCENT: usize = 118;
 /// What it takes at least, where there is a choice, and up to which size growing costs nothing.
 const LEAST_GROWTH_PERCENT: usize = 110;
-const SMALL_LINES: usize = 4096;
+const CHEAP_LINES: usize = 4096;
 /// What sets of snapshots take is charged in such pieces.
 const MASKS_PIECE: usize = 16 << 10;
-/// Lines may be marked before the table is put in order again: a share of all, and so many times what is usual.
-const MARKED_SHARE: usize = 3;
-const MARKED_TIMES: usize = 2;
+/// So many lines may have lost count, or states be outside, before the table is put in order again: a share of all lines, and so many
+/// times what is usual.
+const TROUBLE_SHARE: usize = 16;
+const TROUBLE_TIMES: usize = 2;
 /// Bits of a tag at first, and numbers for each set that is in use.
 const FIRST_TAG_BITS: u32 = 6;
 const NUMBERS_PER_SET: usize = 2;
 
+/// How full so many lines may be, in percent.
+fn load(geometry: &Geometry, lines: usize) -> usize {
+    match lines {
+        ..=SMALL_LINES => SMALL_LOAD_PERCENT,
+        _ if geometry.slots() >= MANY_PLACES => LOAD_PERCENT,
+        _ => SHORT_LOAD_PERCENT,
+    }
+}
+
 /// States that may be held in so many lines.
 fn room(geometry: &Geometry, lines: usize) -> usize {
-    let percent = if geometry.slots() >= MANY_PLACES { LOAD_PERCENT } else { SHORT_LOAD_PERCENT };
-    lines * geometry.slots() * percent / 100
+    lines * geometry.slots() * load(geometry, lines) / 100
+}
+
+/// The lines that so many states need.
+fn lines_for(geometry: &Geometry, states: usize) -> usize {
+    let lines = |load: usize| (states * 100).div_ceil(geometry.slots() * load) + 1;
+    let small = lines(SMALL_LOAD_PERCENT);
+    if small <= SMALL_LINES { small } else { lines(load(geometry, usize::MAX)).max(SMALL_LINES + 1) }
 }
 
 /// The bits of a number below `numbers`.
@@ -70,8 +89,9 @@ pub(crate) struct LevelTable {
     pub masks: Masks,
     /// States that found no room, about one in a thousand, without the bits that all keys have in common.
     aside: HashMap<u128, u16>,
-    marked: usize,
-    usually_marked: usize,
+    /// Lines that have lost count of who came by; and how many there are, with the states outside, when everything is in order.
+    stuck: usize,
+    usual_trouble: usize,
     /// Places that are taken by states that are not at home there.
     displaced: usize,
     /// For the sets, and what was taken of it.
@@ -96,8 +116,8 @@ impl LevelTable {
             lines,
             masks: Masks::new(),
             aside: HashMap::new(),
-            marked: 0,
-            usually_marked: 0,
+            stuck: 0,
+            usual_trouble: 0,
             displaced: 0,
             grant: grant.clone(),
             charged: 0,
@@ -111,7 +131,7 @@ impl LevelTable {
     pub fn bytes_per_state(key_bits: u32, states: u64) -> u64 {
         let lines = (states as usize / LINE).next_multiple_of(PAGE_LINES).clamp(PAGE_LINES, 1 << 31);
         let geometry = Geometry::tagged(key_bits, 0, lines, u16::BITS);
-        (size_of::<Line>() as u64 * 100).div_ceil(room(&geometry, 100) as u64)
+        size_of::<Line>() as u64 * 100 / (geometry.slots() * load(&geometry, usize::MAX)) as u64 + 1
     }
 
     /// Makes sure that `count` more states of keys of `key_bits` bits fit, and that so many meetings can be noted.
@@ -121,12 +141,13 @@ impl LevelTable {
 
     /// The same, but a large table does not grow by little again and again: whoever asks can give up levels instead.
     pub fn reserve_well(&mut self, count: usize, key_bits: u32) -> Result<(), Full> {
-        let is_small = self.lines.lines() <= SMALL_LINES;
+        let is_small = self.lines.lines() <= CHEAP_LINES;
         self.reserve_growing(count, key_bits, if is_small { 100 } else { LEAST_GROWTH_PERCENT })
     }
 
     fn reserve_growing(&mut self, count: usize, key_bits: u32, least_percent: usize) -> Result<(), Full> {
-        let in_order = self.marked <= (self.lines.lines() / MARKED_SHARE).max(self.usually_marked * MARKED_TIMES);
+        let bearable = (self.lines.lines() / TROUBLE_SHARE).max(self.usual_trouble * TROUBLE_TIMES);
+        let in_order = self.stuck + self.aside.len() <= bearable;
         let is_untidy = !in_order || self.masks.after(count) > 1 << self.geometry.tag_bits();
         if is_untidy {
             by_length!(self, LONG => self.tidy::<LONG>());
@@ -144,7 +165,7 @@ impl LevelTable {
             let mut grow = |numbers: usize, percent: usize| {
                 let tag_bits = bits_for(numbers.min(MOST_SETS)).max(tag_bits);
                 let new = self.geometry.with(key_bits.max(self.key_bits), lines).with_tags(tag_bits);
-                let least = (wanted * 100).div_ceil(room(&new, 100)) + 1;
+                let least = lines_for(&new, wanted);
                 self.grow(if least > lines { least.max(lines * percent / 100) } else { lines }, new)
             };
             let sizes = [(comfortable, GROWTH_PERCENT), (comfortable, least_percent), (sets, least_percent)];
@@ -201,7 +222,7 @@ impl LevelTable {
 
     /// Puts a state of another table here, where it is not.
     pub fn restore(&mut self, key: u128, members: &[u32]) {
-        let change = |masks: &mut Masks, _: Option<u16>| masks.number_of(members.to_vec());
+        let change = |masks: &mut Masks, _: Option<u16>| masks.number_of(members);
         by_length!(self, LONG => _ = self.enter::<LONG>(key, change));
     }
 
@@ -218,12 +239,17 @@ impl LevelTable {
         let (home, rest) = geometry.split((key >> 64) as u64);
         let tail = geometry.tail::<LONG>(rest, key as u64);
         let line = self.lines.line_mut(home);
-        match geometry.find::<LONG>(line, rest, tail, 1) {
+        let mut found = geometry.find::<LONG>(line, rest, tail, 1);
+        if matches!(found, Found::NoRoom) && !is_passed(line) {
+            found = self.make_room::<LONG>(home);
+        }
+        let (geometry, line) = (&self.geometry, self.lines.line_mut(home));
+        match found {
             Found::Here(place) => {
                 let tag = geometry.tag(line, place);
                 self.change(Spot::Line(home, place), tag, change)
             }
-            Found::Room(place) if !is_marked(line) => {
+            Found::Room(place) if !is_passed(line) => {
                 let tag = change(&mut self.masks, None);
                 self.masks.come(tag);
                 geometry.put::<LONG>(line, place, rest, tail, 1);
@@ -248,53 +274,88 @@ impl LevelTable {
         let Self { geometry, lines, masks, .. } = self;
         let (home, rest) = geometry.split((key >> 64) as u64);
         let tail = geometry.tail::<LONG>(rest, key as u64);
-        let mut room: Option<Place> = None;
+        let (mut room, mut absent): (Option<Place>, bool) = (None, false);
         for attempt in 1..=TRIES {
             let number = geometry.line(home, rest, attempt);
-            let line = lines.line_mut(number);
+            let line = lines.line(number);
             if attempt > 1 {
                 found = geometry.find::<LONG>(line, rest, tail, attempt);
             }
-            if let Found::Here(place) = found {
-                return Ok((Spot::Line(number, place), geometry.tag(line, place)));
+            match found {
+                Found::Here(place) => return Ok((Spot::Line(number, place), geometry.tag(line, place))),
+                Found::Room(place) if room.is_none() => room = Some(Place { line: number, place, attempt }),
+                _ => {}
             }
-            if room.is_none() {
-                let place = match found {
-                    Found::Room(place) => Some(place),
-                    _ => (0..geometry.slots() as u32).find(|&place| !masks.is_live(geometry.tag(line, place))),
-                };
-                room = place.map(|place| Place { line: number, place, attempt });
-            }
-            if !is_marked(line) {
-                if room.is_some() {
-                    return Err(room);
-                }
-                self.marked += mark(line) as usize;
+            absent = !is_passed(line);
+            if absent {
+                break;
             }
         }
-        // Who is aside came by every line that it might have been in, and those are marked.
+        // Who is aside came by every line that it might have been in.
         let bare = geometry.own(key);
-        self.aside.get(&bare).map(|&tag| (Spot::Aside(bare), tag)).ok_or(room)
+        if !absent && let Some(&tag) = self.aside.get(&bare) {
+            return Ok((Spot::Aside(bare), tag));
+        }
+        // What states have lost is as good as what is empty, if it is closer.
+        let before = room.map_or(TRIES, |room| room.attempt - 1);
+        let lost = (1..=before).find_map(|attempt| {
+            let number = geometry.line(home, rest, attempt);
+            let line = lines.line(number);
+            let free = geometry.free(line).or_else(|| {
+                let lost = geometry.tags_that(line, |tag| !masks.is_live(tag)).trailing_zeros();
+                (lost < u32::BITS).then_some(lost)
+            });
+            free.map(|place| Place { line: number, place, attempt })
+        });
+        Err(lost.or(room))
     }
 
     /// Puts a state that is not there into a place that is empty or that another state has lost, or aside.
     fn take_place<const LONG: bool>(&mut self, key: u128, room: Option<Place>, tag: u16) {
-        let geometry = &self.geometry;
+        if let Some(Place { line, place, .. }) = room
+            && self.geometry.attempt(self.lines.line(line), place) > 0
+        {
+            self.clear_place::<LONG>(line, place);
+        }
+        let Self { geometry, lines, stuck, .. } = self;
+        let (home, rest) = geometry.split((key >> 64) as u64);
+        let attempts = room.map_or(TRIES + 1, |room| room.attempt);
+        for attempt in 1..attempts {
+            *stuck += pass(lines.line_mut(geometry.line(home, rest, attempt))) as usize;
+        }
         let Some(Place { line, place, attempt }) = room else {
             self.aside.insert(geometry.own(key), tag);
             return;
         };
-        let rest = geometry.split((key >> 64) as u64).1;
-        let line = self.lines.line_mut(line);
-        let before = geometry.attempt(line, place);
-        if before > 0 {
-            self.masks.leave(geometry.tag(line, place));
-            self.displaced -= (before > 1) as usize;
-            geometry.clear(line, place);
-        }
+        let line = lines.line_mut(line);
         self.displaced += (attempt > 1) as usize;
         geometry.put::<LONG>(line, place, rest, geometry.tail::<LONG>(rest, key as u64), attempt);
         geometry.set_tag(line, place, tag);
+    }
+
+    /// Clears the places of a full line that states have lost.
+    #[inline(never)]
+    fn make_room<const LONG: bool>(&mut self, number: usize) -> Found {
+        let masks = &self.masks;
+        let lost = self.geometry.tags_that(self.lines.line(number), |tag| !masks.is_live(tag));
+        ones(lost).for_each(|place| self.clear_place::<LONG>(number, place));
+        self.geometry.free(self.lines.line(number)).map_or(Found::NoRoom, Found::Room)
+    }
+
+    /// Clears a place that a state has lost.
+    fn clear_place<const LONG: bool>(&mut self, number: usize, place: u32) {
+        let Self { geometry, lines, masks, .. } = self;
+        let line = lines.line_mut(number);
+        masks.leave(geometry.tag(line, place));
+        let (attempts, rest, _) = geometry.entry::<LONG>(line, place);
+        geometry.clear(line, place);
+        if attempts > 1 {
+            self.displaced -= 1;
+            let home = geometry.home(number, rest, attempts);
+            for attempt in 1..attempts {
+                take_back(lines.line_mut(geometry.line(home, rest, attempt)));
+            }
+        }
     }
 
     #[inline(always)]
@@ -338,20 +399,30 @@ impl LevelTable {
 
     /// What a key is held for, if it is.
     pub fn members(&self, key: u128) -> &[u32] {
+        self.tag(key).map_or(&[], |tag| self.masks.members(tag))
+    }
+
+    /// The lanes of a key; none if it is not held.
+    pub fn lanes(&self, key: u128) -> u64 {
+        self.tag(key).map_or(0, |tag| self.masks.lanes(tag))
+    }
+
+    /// The tag of a key that is held, or was.
+    fn tag(&self, key: u128) -> Option<u16> {
         let (home, rest) = self.geometry.split((key >> 64) as u64);
         by_length!(self, LONG => {
             let tail = self.geometry.tail::<LONG>(rest, key as u64);
             for attempt in 1..=TRIES {
                 let line = self.lines.line(self.geometry.line(home, rest, attempt));
                 if let Found::Here(place) = self.geometry.find::<LONG>(line, rest, tail, attempt) {
-                    return self.masks.members(self.geometry.tag(line, place));
+                    return Some(self.geometry.tag(line, place));
                 }
-                if !is_marked(line) {
+                if !is_passed(line) {
                     break;
                 }
             }
         });
-        self.aside.get(&self.geometry.own(key)).map_or(&[], |&tag| self.masks.members(tag))
+        self.aside.get(&self.geometry.own(key)).copied()
     }
 }
 

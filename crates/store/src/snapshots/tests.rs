@@ -37,7 +37,7 @@ fn a_table_holds_what_sets_of_levels_say() {
         let mut snapshots: Vec<u32> = Vec::new();
         for level in 0..150 {
             let sampled = draw.below(2) == 0;
-            table.masks.begin(level, sampled, |_| 0);
+            table.masks.begin(level, sampled, Vec::new());
             for _ in 0..draw.below(12) {
                 let keys: Vec<u128> = (0..draw.below(700)).map(|_| key(draw.below(range), bits)).collect();
                 let expected = keys.iter().map(|&key| match twin.get_mut(&key).filter(|levels| !levels.is_empty()) {
@@ -56,7 +56,7 @@ fn a_table_holds_what_sets_of_levels_say() {
                 assert_eq!(enter(&mut table, &keys, bits).unwrap(), expected, "{bits} bits, level {level}");
             }
             let of_level = twin.values().filter(|levels| levels.contains(&level)).count();
-            assert_eq!(table.masks.states_of_level(), of_level);
+            assert_eq!(table.masks.states_of_level(), of_level as u64);
             if draw.below(4) == 0 {
                 let held = key(draw.below(range), bits);
                 table.reserve(1, bits).unwrap();
@@ -89,13 +89,13 @@ fn places_of_forgotten_states_are_used_again() {
     let arena = Arena::new(budget.grant("levels", 256 << 10));
     let mut table = LevelTable::new(50, 0, &arena, &Grant::unlimited()).unwrap();
     for level in 0..500u32 {
-        table.masks.begin(level, false, |_| 0);
+        table.masks.begin(level, false, Vec::new());
         let keys: Vec<u128> = (0..4_000).map(|number| key(level as u64 * 4_000 + number, 50)).collect();
         assert!(enter(&mut table, &keys, 50).unwrap().iter().all(|&fresh| fresh), "level {level}");
         table.forget(&[level]);
     }
     assert_eq!((table.masks.live(), table.forgotten), (0, 2_000_000));
-    table.masks.begin(500, false, |_| 0);
+    table.masks.begin(500, false, Vec::new());
     let keys: Vec<u128> = (0..80_000).map(|number| key(number, 50)).collect();
     assert!(
         keys.chunks(1_000).any(|keys| enter(&mut table, keys, 50).is_err()),
@@ -128,7 +128,7 @@ fn sets_that_become_too_many_are_an_answer() {
     // Each key is in levels of its own, of which there are more sets than numbers.
     let mut full = false;
     for level in 0..60 {
-        table.masks.begin(level, true, |_| 0);
+        table.masks.begin(level, true, Vec::new());
         let keys: Vec<u128> = (0..80_000u64)
             .filter(|number| key(*number, 128) >> (level % 100) & 1 == 1)
             .map(|number| key(number, 50))

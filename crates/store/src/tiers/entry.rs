@@ -64,6 +64,8 @@ pub struct Needs {
     pub lanes: bool,
     /// Nothing but whether they are fresh: states that were met lately need not be entered again.
     pub fresh_only: bool,
+    /// But for those that were met when this was another number: they may be gone.
+    pub forgot: u64,
     /// Keys sorted by shard, however few: shards will be entered one by one.
     pub sorted: bool,
     pub shard_bits: u32,
@@ -101,7 +103,9 @@ impl Entry {
         keys.clear();
         match lately {
             Some(recent) if recent.compares_states() => {
-                encode(recent.unmet(block, &mut keys.positions), keys)?;
+                // Where states are forgotten, the one that a step is taken in may be.
+                let parents = if needs.forgot == 0 { block.parents } else { &[] };
+                encode(recent.unmet(Block { parents, ..block }, &mut keys.positions), keys)?;
             }
             lately => {
                 encode(block.states, keys)?;
@@ -143,10 +147,10 @@ impl Entry {
     }
 
     /// Puts into `parents` which of the expanded states have only successors that are in one old snapshot, or that were
-    /// recognised themselves.
-    pub fn recognised(&mut self, block: Block, parents: &mut Vec<u32>) {
+    /// recognised themselves. Of those that were met lately and not entered `lanes_of` tells it; see [`super::Tiers::lanes`].
+    pub fn recognised(&mut self, block: Block, parents: &mut Vec<u32>, lanes_of: impl FnMut(&[u32]) -> u64) {
         parents.clear();
-        self.states.recognised(block, parents);
+        self.states.recognised(block, parents, lanes_of);
     }
 
     /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].

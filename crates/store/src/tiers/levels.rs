@@ -1,6 +1,6 @@
 //! Tiers that hold levels as wholes: what all shards do together when a level or a wave is over.
 
-use super::{BLOCK, Block, Shard, Table, Tiers, own};
+use super::{BLOCK, Block, Shard, Table, Tiers, lock, own};
 use crate::arena::Arena;
 use crate::batch::{Batch, shard_of};
 use crate::budget::{Full, Grant};
@@ -85,6 +85,14 @@ impl Tiers {
         self.snapshots.as_mut().map_or(Ok(()), |snapshots| snapshots.recognise(keys))
     }
 
+    /// The old snapshots that a key is in, and whether it was recognised: bits that mean something as long as nothing is forgotten.
+    pub fn lanes(&self, key: u128) -> u64 {
+        match &lock(&self.shards[shard_of((key >> 64) as u64, self.shard_bits)]).last {
+            Table::Levels(table) => table.lanes(key),
+            _ => 0,
+        }
+    }
+
     /// A wave is over, and the next may find so many states.
     pub fn settle(&mut self, successors: usize) -> Result<(), Full> {
         let (key_bits, shard_bits) = (*self.key_bits.get_mut(), self.shard_bits);
@@ -98,9 +106,7 @@ impl Tiers {
     pub(super) fn divide_levels(&mut self, shard_bits: u32) -> Result<(), Full> {
         let key_bits = *self.key_bits.get_mut();
         let Tiers { shards, snapshots: Some(snapshots), arena, grant, .. } = self else { return Err(Full) };
-        let mut all = tables(shards);
-        snapshots.count_hits(&mut all);
-        let all = &*all[0];
+        let all = &*tables(shards)[0];
         let mut divided: Vec<LevelTable> = Vec::new();
         for distinct in all.distinct.split(shard_bits) {
             let mut table = LevelTable::new(key_bits, shard_bits, arena, grant)?;
@@ -136,8 +142,7 @@ impl Tiers {
         let Tiers { shards, snapshots: Some(snapshots), arena, grant, shard_bits, .. } = self else {
             return Err(Full);
         };
-        let mut before = tables(shards);
-        snapshots.count_hits(&mut before);
+        let before = tables(shards);
         let mut after: Vec<LevelTable> = Vec::new();
         for table in &before {
             let mut again = LevelTable::new(new.key_bits(), *shard_bits, arena, grant)?;

@@ -246,8 +246,17 @@ fn little_memory(reference: &Value) -> String {
 /// What a reason begins with, without numbers that differ from run to run.
 fn kind(reason: &str) -> String {
     let reason = reason.trim_start_matches("error: ");
-    let end = reason.find([':', ';', '(']).unwrap_or(reason.len());
-    reason[..end].trim().chars().map(|c| if c.is_ascii_digit() { 'N' } else { c }).collect()
+    // A colon within a word, as in `layers:2`, is no end.
+    let ends = [": ", "; ", " (", ", for example"].iter().filter_map(|mark| reason.find(mark));
+    let mut kind = String::new();
+    for c in reason[..ends.min().unwrap_or(reason.len())].trim().chars() {
+        match c.is_ascii_digit() {
+            true if kind.ends_with('N') => {}
+            true => kind.push('N'),
+            false => kind.push(c),
+        }
+    }
+    kind
 }
 
 fn text(summary: &Summary) -> String {
@@ -283,6 +292,8 @@ mod tests {
     #[test]
     fn reasons_of_one_kind_are_counted_together() {
         assert_eq!(kind("memory: all 5 states that the cache holds"), kind("memory: the budget is used up"));
-        assert_eq!(kind("error: a cache of 12 states needs"), kind("error: a cache of 34 states needs"));
+        assert_eq!(kind("error: a cache of 12 states needs"), kind("error: a cache of 345 states needs"));
+        let needs = "--strategy layers:20 keeps levels on disk, so it needs --disk, for example --disk 20G";
+        assert_eq!(kind(needs), "--strategy layers:N keeps levels on disk, so it needs --disk");
     }
 }

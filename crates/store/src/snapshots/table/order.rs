@@ -1,28 +1,40 @@
 //! A table of levels is put in order, or grows.
 
 use super::{LevelTable, ones};
+use crate::arena::Pages;
 use crate::packed::by_length;
 use crate::packed::geometry::{Geometry, TRIES};
-use crate::packed::tagged::{mark, unmark};
+use crate::packed::tagged::{pass, unpass};
 use crate::packed::waiting::Waiting;
 
 /// When a table grows, one of so many states that were at home finds its new home full.
 const HOMELESS_SHARE: usize = 16;
 
 impl LevelTable {
-    /// Clears away what is held no more, lets who is not at home come closer, and marks anew where that is not possible.
+    /// Clears away what is held no more, gives sets that have become the same one number, and lets who is not at home come closer.
     pub(super) fn tidy<const LONG: bool>(&mut self) {
+        let same = self.masks.same_of_all();
         let Self { lines, masks, aside, geometry, .. } = self;
+        let mut away = false;
         for number in 0..geometry.lines() {
             let line = lines.line_mut(number);
             for place in ones(geometry.taken(line)) {
                 let tag = geometry.tag(line, place);
-                if !masks.is_live(tag) {
-                    masks.leave(tag);
-                    geometry.clear(line, place);
+                match same[tag as usize] {
+                    None => {
+                        masks.leave(tag);
+                        geometry.clear(line, place);
+                    }
+                    Some(same) => {
+                        away |= geometry.attempt(line, place) > 1;
+                        if same != tag {
+                            masks.moved(tag, same);
+                            geometry.set_tag(line, place, same);
+                        }
+                    }
                 }
             }
-            unmark(line);
+            unpass(line);
         }
         aside.retain(|_, tag| {
             let live = masks.is_live(*tag);
@@ -31,43 +43,57 @@ impl LevelTable {
             }
             live
         });
-        (self.marked, self.displaced) = (0, 0);
-        for number in 0..self.geometry.lines() {
-            for place in ones(self.geometry.taken(self.lines.line(number))) {
-                if self.geometry.attempt(self.lines.line(number), place) > 1 {
-                    self.bring_closer::<LONG>(number, place);
+        if away {
+            self.bring_all_closer::<LONG>();
+        }
+        self.count_passing::<LONG>(away);
+        self.masks.collect();
+    }
+
+    /// Lets states that are not at home move to the first line on their way that has room.
+    fn bring_all_closer<const LONG: bool>(&mut self) {
+        let Self { geometry, lines, .. } = self;
+        for number in 0..geometry.lines() {
+            for place in ones(geometry.taken(lines.line(number))) {
+                let line = lines.line(number);
+                let ((attempts, rest, low), tag) = (geometry.entry::<LONG>(line, place), geometry.tag(line, place));
+                let home = geometry.home(number, rest, attempts);
+                for attempt in 1..attempts {
+                    let closer = lines.line_mut(geometry.line(home, rest, attempt));
+                    if let Some(free) = geometry.free(closer) {
+                        geometry.put::<LONG>(closer, free, rest, geometry.tail::<LONG>(rest, low), attempt);
+                        geometry.set_tag(closer, free, tag);
+                        geometry.clear(lines.line_mut(number), place);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts in every line who came by it, if somebody is `away` from home; nothing was counted yet.
+    fn count_passing<const LONG: bool>(&mut self, away: bool) {
+        let Self { geometry, lines, aside, .. } = self;
+        let (mut stuck, mut displaced) = (0, 0);
+        let mut come_by = |lines: &mut Pages, home: usize, rest: u64, attempts: u32| {
+            for attempt in 1..attempts {
+                stuck += pass(lines.line_mut(geometry.line(home, rest, attempt))) as usize;
+            }
+        };
+        for number in 0..if away { geometry.lines() } else { 0 } {
+            for place in ones(geometry.taken(lines.line(number))) {
+                let (attempts, rest, _) = geometry.entry::<LONG>(lines.line(number), place);
+                if attempts > 1 {
+                    displaced += 1;
+                    come_by(lines, geometry.home(number, rest, attempts), rest, attempts);
                 }
             }
         }
         // Who is aside came by every line that it might have been in.
-        let Self { lines, aside, geometry, marked, .. } = self;
         for (home, rest) in aside.keys().map(|key| geometry.split((key >> 64) as u64)) {
-            for attempt in 1..=TRIES {
-                *marked += mark(lines.line_mut(geometry.line(home, rest, attempt))) as usize;
-            }
+            come_by(lines, home, rest, TRIES + 1);
         }
-        self.usually_marked = self.marked;
-        self.masks.collect();
-    }
-
-    /// Moves a state that is not at home to the first line on its way that has room, and marks those before it.
-    fn bring_closer<const LONG: bool>(&mut self, number: usize, place: u32) {
-        let Self { geometry, lines, .. } = self;
-        let line = lines.line(number);
-        let ((attempts, rest, low), tag) = (geometry.entry::<LONG>(line, place), geometry.tag(line, place));
-        let (home, tail) = (geometry.home(number, rest, attempts), geometry.tail::<LONG>(rest, low));
-        for attempt in 1..attempts {
-            let closer = lines.line_mut(geometry.line(home, rest, attempt));
-            if let Some(free) = geometry.free(closer) {
-                geometry.put::<LONG>(closer, free, rest, tail, attempt);
-                geometry.set_tag(closer, free, tag);
-                geometry.clear(lines.line_mut(number), place);
-                self.displaced += (attempt > 1) as usize;
-                return;
-            }
-            self.marked += mark(closer) as usize;
-        }
-        self.displaced += 1;
+        (self.stuck, self.displaced, self.usual_trouble) = (stuck, displaced, stuck + self.aside.len());
     }
 
     /// Grows to at least `lines`, for keys and tags as in `new`; false (and unchanged) if there is no room.
@@ -85,13 +111,13 @@ impl LevelTable {
         }
         let new = new.with(new.key_bits(), self.lines.lines()).roomy();
         let old = std::mem::replace(&mut self.geometry, new);
-        (self.marked, self.displaced) = (0, 0);
+        (self.stuck, self.displaced) = (0, 0);
         self.spread::<LONG>(&old, &mut waiting);
         for (key, tag) in waiting.keys() {
             self.masks.leave(tag);
             self.enter::<LONG>(key, |_, _| tag);
         }
-        self.usually_marked = self.marked;
+        self.usual_trouble = self.stuck + self.aside.len();
         self.masks.collect();
         true
     }
