@@ -7,8 +7,8 @@ use crate::options::Order;
 use crate::plan::{Plan, coder};
 use plimsoll_model::Model;
 use plimsoll_search::{
-    Company, Control, Keeper, Observer, Outcome, Sleep, Stats, Verdict, Why, bfs_with, dfs, item_words, observed_dfs,
-    sleeping_dfs,
+    Ask, Company, Control, Keeper, Limits, Observer, Outcome, PathRoom, Sleep, Stats, Verdict, Why, bfs_with, dfs,
+    item_words, observed_dfs, sleeping_dfs, whole_way,
 };
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
@@ -116,7 +116,7 @@ fn breadth_first<M: Model + ?Sized>(
     let frontier = budget.grant("frontier", plan.frontier_bytes);
     let log = budget.grant("step log", plan.log_bytes);
     let mut queue = Queue::new(model.width(), frontier, spill("frontier", plan, disk)?);
-    let mut log = StepLog::new(log, spill("step log", plan, disk)?);
+    let mut log = StepLog::new(log, spill("step log", plan, disk)?).at_most(plan.step_log_bytes.unwrap_or(u64::MAX));
     if plan.dense {
         (queue, log) = (queue.dense(), log.dense());
     }
@@ -132,11 +132,35 @@ fn breadth_first<M: Model + ?Sized>(
         keeping.from = checkpoint.resume(&mut store, &mut queue, &mut log, plan.crew)?;
         keeping.keeper = Some(checkpoint as &mut dyn Keeper);
     }
-    let outcome = bfs_with(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
+    let mut outcome = bfs_with(model, &mut store, &mut queue, &mut log, plan.crew, control, keeping);
     let layers = store.tiers.layers().filter(|layers| layers.defers()).map(Layers::report);
     let (climbs, choice) = (store.tiers.climbs().to_vec(), store.tiers.choice());
-    let (collections, disk_ledger) = (store.tiers.collections(), disk.ledger());
-    Ok(Searched { outcome, layers, climbs, choice, collections, ledger: budget.ledger(), disk_ledger })
+    let (collections, ledger, disk_ledger) = (store.tiers.collections(), budget.ledger(), disk.ledger());
+    drop((store, queue));
+    if let (Some(milestones), Verdict::Violated(violation)) = (log.into_milestones(), &outcome.verdict) {
+        let violation = violation.clone();
+        outcome.verdict = whole_way(model, milestones, violation, |model, ask, limits| {
+            search_between(model, plan, budget, disk, control, ask, limits)
+        });
+    }
+    Ok(Searched { outcome, layers, climbs, choice, collections, ledger, disk_ledger })
+}
+
+/// Searches again for a part of the way to a violation, with what the search that found it has left.
+fn search_between(
+    model: &dyn Model,
+    plan: &Plan,
+    budget: &Budget,
+    disk: &Budget,
+    control: &Control,
+    ask: Ask,
+    limits: Limits,
+) -> Outcome {
+    let limits = Limits { deadline: control.limits.deadline, ..limits };
+    let room = PathRoom::new(budget.grant("trace", plan.pool_bytes));
+    let mut control = Control { ask, limits, stop: control.stop, room, watch: &mut |_: &Stats| {} };
+    let searched = breadth_first(model, plan, budget, disk, &mut control, None, None);
+    searched.unwrap_or_else(|why| unsearched(why, budget, disk)).outcome
 }
 
 fn depth_first<M: Model + ?Sized>(

@@ -75,6 +75,8 @@ const CACHE_ROUNDING_BYTES: u64 = 8 << 20;
 pub struct Wishes {
     pub memory: Option<Size>,
     pub disk_bytes: u64,
+    /// Of it, for the step log.
+    pub step_log_bytes: Option<u64>,
     pub spill_dirs: Vec<PathBuf>,
     pub order: Option<Order>,
     pub store: StoreName,
@@ -131,6 +133,9 @@ pub struct Plan {
     #[serde(skip)]
     pub numbers_bytes: u64,
     pub disk_bytes: u64,
+    /// Of it, for the step log, if that is limited.
+    #[serde(skip)]
+    pub step_log_bytes: Option<u64>,
     pub spill_dirs: Vec<PathBuf>,
     pub order: String,
     pub store: String,
@@ -344,6 +349,7 @@ impl Plan {
             candidates_bytes: 0,
             numbers_bytes: if wishes.numbers { pool } else { 0 },
             disk_bytes: wishes.disk_bytes,
+            step_log_bytes: wishes.step_log_bytes,
             spill_dirs: Vec::new(),
             order: if strategy.hunt.is_some() { "own".into() } else { name_of(order) },
             store: store_name(codec, wishes.store),

@@ -192,6 +192,7 @@ fn options_that_do_nothing_are_refused_or_noted() {
     for (options, wanted) in [
         (&["--order", "dfs", "--workers", "2"][..], "--workers is for breadth-first searches"),
         (&["--spill-dir", "."], "--spill-dir does nothing"),
+        (&["--step-log", "1M"], "--step-log is for breadth-first searches with --disk"),
         (&["--strategy", "full", "--redundancy-limit", "3x"], "--redundancy-limit does nothing"),
     ] {
         let output = run(&[&["check", promela.as_str()], options].concat());

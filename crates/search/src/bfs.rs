@@ -100,10 +100,11 @@ pub fn bfs_with<M: Model + ?Sized>(
         wave: RwLock::new(Wave::default()),
         blocks: (0..crew.blocks()).map(|_| RwLock::new(Expansion::new(model.width()))).collect(),
         full: AtomicUsize::new(usize::MAX),
+        again: AtomicUsize::new(0),
         looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
         urgent: AtomicBool::new(false),
         failure: Mutex::new(None),
-        team: Team::new(),
+        team: Team::new(crew.workers),
     };
     let Company { from, keeper, observer } = keeping;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
@@ -144,6 +145,8 @@ struct Search<'a, M: ?Sized> {
     blocks: Vec<RwLock<Expansion>>,
     /// The first block of the wave with a state for which there was no room.
     full: AtomicUsize,
+    /// How often what was expanded was not entered and is expanded again.
+    again: AtomicUsize,
     /// What is fresh is a candidate.
     defers: AtomicBool,
     /// Candidates that violate a property end the search; one was found.
@@ -167,11 +170,13 @@ struct Worker {
     keys: Keys,
     /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
     lately: Option<Recent>,
+    /// How often the search had begun a part again when it was looked at last.
+    again: usize,
 }
 
 impl Worker {
     fn new(coder: &SharedCoder, observed: bool) -> Worker {
-        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()) }
+        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()), again: 0 }
     }
 }
 
@@ -193,6 +198,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             followers: 0,
             unseen: 0,
             divides: true,
+            unentered: false,
             outlook: Outlook::default(),
             keeper,
             mark: None,
@@ -201,7 +207,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         match from {
             Some(saved) => ledger.take_over(saved.into_books()),
             None => {
-                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level(ledger)) {
+                if let Err(why) = leader.start(ledger).and_then(|()| leader.end_level(0, ledger)) {
                     return End::Out(why);
                 }
             }
@@ -214,7 +220,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             }
             leader.begin_level(place.level_left);
             leader.mark(place, ledger);
-            if let Err(end) = ledger.begin(level) {
+            if let Err(end) = leader.begin(level, ledger) {
                 leader.keep(0, ledger);
                 return end;
             }
@@ -233,7 +239,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
                     return End::Found;
                 }
             }
-            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level(ledger)) {
+            if let Err(why) = leader.seal(level + 1, ledger).and_then(|()| leader.end_level(level + 1, ledger)) {
                 return End::Out(why);
             }
         }
@@ -278,6 +284,10 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
+        let again = self.again.load(Ordering::Relaxed);
+        if std::mem::replace(&mut worker.again, again) != again {
+            worker.lately.iter_mut().for_each(Recent::forget);
+        }
         // Where things are forgotten, what was met lately is of use within a level only.
         let lately = worker.lately.as_mut().filter(|_| needs.forgot == 0 || wave.wide);
         block.encode(&self.coder, needs, &mut worker.keys, lately);
@@ -344,6 +354,8 @@ struct Leader<'s, 'a, 'k, M: ?Sized> {
     unseen: usize,
     /// The store may still be divided into shards.
     divides: bool,
+    /// Nothing of what was expanded last and is left was entered, for want of memory: it could be expanded again.
+    unentered: bool,
     /// How far the search is, for a store that may climb.
     outlook: Outlook,
     /// Who keeps checkpoints, and how things stood before what is under way.
@@ -401,7 +413,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
-            self.give_up_tree(place.level + 1, ledger)?;
+            self.give_up_large_tree(place.level + 1, ledger)?;
             search.coder.tidy(&mut write(&search.tiers));
             let done_states = wave.states - left.states;
             self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
@@ -416,12 +428,17 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             // Whoever was told to stop may have been told nothing wrong about these states.
             let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
-            if done.is_err() {
+            let goes_on = done.is_ok() || self.can_go_on_without_tree();
+            if !goes_on {
                 self.keep(part.blocks, ledger);
             }
-            write(&search.queue).advance((ledger.expanded - part.first) as usize);
-            done?;
-            left = left.after(part.states);
+            let states = (ledger.expanded - part.first) as usize;
+            write(&search.queue).advance(states);
+            match done {
+                Err(_) if goes_on => self.give_up_tree(place.level + 1, ledger)?,
+                done => done?,
+            }
+            left = left.after(states);
         }
         Ok(())
     }
@@ -453,15 +470,15 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let depth = block.block().depth;
         self.encode_after_forgetting(&mut [block]);
         if block.done == Done::Full {
-            self.encode_again(block, depth)?;
+            self.encode_again(block, depth).map_err(|why| self.not_entered(why))?;
             // There may be more to forget now.
             self.encode_after_forgetting(&mut [block]);
         }
         if block.done != Done::Encoded {
-            return Err(search.why(block.done));
+            return Err(self.not_encoded(block.done));
         }
         search.coder.show(&read(&search.tiers));
-        self.make_room(&[&block.entry], depth)?;
+        self.make_room(&[&block.entry], depth).map_err(|why| self.not_entered(why))?;
         let mut tiers = write(&search.tiers);
         if tiers.enter_all(block.block(), &block.entry).is_err() {
             search.full.store(0, Ordering::Relaxed);
@@ -498,7 +515,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         for block in &search.blocks[..part.blocks] {
             let mut block = write(block);
             if block.done == Done::Full && read(&search.tiers).can_make_room() {
-                self.encode_again(&mut block, part.level + 1)?;
+                self.encode_again(&mut block, part.level + 1).map_err(|why| self.not_entered(why))?;
             }
         }
         let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
@@ -511,7 +528,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         };
         let held: Vec<_> = search.blocks[..blocks].iter().map(read).collect();
         let entries: Vec<&Entry> = held.iter().map(|block| &block.entry).collect();
-        self.make_room(&entries, part.level + 1)?;
+        self.make_room(&entries, part.level + 1).map_err(|why| self.not_entered(why))?;
         drop(held);
         self.perform_all(ENTER, shards)?;
         // What comes behind a block that found no room does not count.
@@ -537,16 +554,18 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             }
         }
         search.room()?;
-        if blocks < part.blocks { Err(search.why(read(&search.blocks[blocks]).done)) } else { Ok(()) }
+        let left = (blocks < part.blocks).then(|| read(&search.blocks[blocks]).done);
+        left.map_or(Ok(()), |done| Err(self.not_encoded(done)))
     }
 
     /// Makes sure that there are workers for so many items.
     fn call(&mut self, items: usize, scope: &'s Scope<'s, '_>) {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
+            let number = self.followers + 1;
             let follow = move || {
                 let mut worker = Worker::new(&search.coder, search.observed);
-                search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
+                search.team.follow(number, |phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.
             if thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, follow).is_err() {

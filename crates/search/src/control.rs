@@ -118,7 +118,7 @@ impl PathRoom {
     /// Shorter paths are not worth keeping books about.
     const FREE_BYTES: u64 = 64 << 10;
     /// Kept at a time.
-    const PIECE_BYTES: u64 = 64 << 10;
+    pub(crate) const PIECE_BYTES: u64 = 64 << 10;
 
     pub fn new(grant: Grant) -> PathRoom {
         PathRoom { grant, kept_bytes: 0 }

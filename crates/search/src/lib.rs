@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod between;
 pub mod bfs;
 pub mod control;
 mod curve;
@@ -20,6 +21,7 @@ pub mod trace;
 pub mod verdict;
 pub mod walk;
 
+pub use between::whole_way;
 pub use bfs::{Company, Crew, Keeper, Saved, bfs, bfs_with};
 pub use control::{Ask, Control, Limits, PathRoom, Stats, Watch};
 pub use curve::LevelSizes;

@@ -28,12 +28,16 @@ struct Seen {
 
 const KEEP_GOING: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
 
-fn search(model: &dyn Model, mut store: Chain, crew: Crew, ask: Ask) -> Seen {
+fn search(model: &dyn Model, store: Chain, crew: Crew, ask: Ask) -> Seen {
+    search_with_room(model, store, crew, ask, PathRoom::new(Grant::unlimited()))
+}
+
+/// The same with so much room for paths.
+fn search_with_room(model: &dyn Model, mut store: Chain, crew: Crew, ask: Ask, room: PathRoom) -> Seen {
     let witness = Witness::of(model);
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
     let mut log = StepLog::new(Grant::unlimited(), None);
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
-    let room = PathRoom::new(Grant::unlimited());
     let mut control = Control { ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
     let mut outcome = bfs(&witness, &mut store, &mut queue, &mut log, crew, &mut control);
     let mut starts = plimsoll_model::Successors::new(model.width());
@@ -68,14 +72,17 @@ struct Setup {
 
 /// A store with so much memory beside that of its codec.
 fn layered(model: &dyn Model, setup: Setup, coder_bytes: usize, runs: Vec<Box<dyn Disk>>) -> Chain {
-    let Setup { codec, keep, memory, shard_bits, .. } = setup;
-    let bytes = (memory << 10) + coder_bytes as u64;
-    let grant = Budget::new(bytes).grant("store", bytes);
+    let bytes = (setup.memory << 10) + coder_bytes as u64;
+    layered_within(model, setup, &Budget::new(bytes).grant("store", bytes), runs)
+}
+
+fn layered_within(model: &dyn Model, setup: Setup, grant: &Grant, runs: Vec<Box<dyn Disk>>) -> Chain {
+    let Setup { codec, keep, shard_bits, .. } = setup;
     let bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
     let spills = [(); 2].map(|()| Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited()));
     let candidates = Candidates::new(model.width(), codec == Codec::Packed && bits > 64, &Grant::unlimited(), spills);
-    let layers = Layers::new(keep, candidates, Spill::over(runs, BLOCK_BYTES, Grant::unlimited()), &grant);
-    Chain::new(codec, &model.used_bits(), shard_bits, &grant).unwrap().above(layers)
+    let layers = Layers::new(keep, candidates, Spill::over(runs, BLOCK_BYTES, Grant::unlimited()), grant);
+    Chain::new(codec, &model.used_bits(), shard_bits, grant).unwrap().above(layers)
 }
 
 fn sound() -> Vec<Box<dyn Disk>> {
@@ -199,7 +206,7 @@ fn a_tree_that_takes_too_much_memory_is_given_up() {
     let mut given_up = 0;
     for (workers, shard_bits) in [(1, 0), (2, 0), (3, 2)] {
         for keep in [Keep::All, Keep::Last(3), Keep::Auto] {
-            for percent in [60, 90, 150] {
+            for percent in [30, 45, 60, 90, 150] {
                 let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
                 let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
                 let report = compare_with(&model, &truth, setup, ask, 0);
@@ -208,6 +215,26 @@ fn a_tree_that_takes_too_much_memory_is_given_up() {
         }
     }
     assert!(given_up > 20, "{given_up}");
+}
+
+/// Tables take all memory that there is, and give some back when paths get longer.
+#[test]
+fn paths_get_longer_whatever_tables_take() {
+    let line = "system \"line\" var a: 0..49999 var b: 0..3
+        command \"a\" { when (a < 49999) do { a := a + 1; } } command \"b\" { when (b < 3) do { b := b + 1; } }";
+    let model = Interp::new(text::parse(line).unwrap());
+    let truth = plain(&model, Codec::Packed, KEEP_GOING);
+    for (codec, keep) in [(Codec::Packed, Keep::All), (Codec::Tree, Keep::All), (Codec::Packed, Keep::Last(3))] {
+        // Paths of 50,000 steps take 192 KiB of it, in pieces.
+        let budget = Budget::new((320 << 10) + if codec == Codec::Tree { 3 * truth.coder_bytes as u64 } else { 0 });
+        let setup = Setup { codec, keep, memory: 0, shard_bits: 0, workers: 1 };
+        let store = layered_within(&model, setup, &budget.grant("store", u64::MAX), sound());
+        let room = PathRoom::new(budget.grant("trace", u64::MAX));
+        let seen = search_with_room(&model, store, small_crew(1), KEEP_GOING, room);
+        assert!(seen.report.flushes > 0, "{setup:?}");
+        assert_eq!(seen.states.len(), truth.states.len(), "{setup:?}");
+        assert!(seen.outcome.verdict == truth.outcome.verdict, "{setup:?}");
+    }
 }
 
 /// Many levels, and memory for filters.
@@ -223,18 +250,18 @@ fn filters_are_asked_before_runs() {
     assert!(reports.iter().any(|report| report.filtered > 100), "{reports:?}");
 }
 
-#[test]
-fn a_disk_that_fails_is_a_verdict() {
-    let (_, model) = models().swap_remove(0);
-    let truth = plain(&model, Codec::Packed, KEEP_GOING);
-    let setup = Setup { codec: Codec::Packed, keep: Keep::All, memory: 10, shard_bits: 0, workers: 1 };
+/// Every kind of fault, early and late, ends in a verdict that says so, or does not matter. How many ended so, and how many ended.
+fn break_disks(model: &dyn Model, truth: &Seen, setup: Setup, beside: usize, faults: usize, each: usize) -> (u32, u32) {
     let (mut failed, mut ended) = (0, 0);
-    for broken in 0..25 {
-        for disk in
-            [Faulty::after(broken, usize::MAX), Faulty::after(usize::MAX, broken * 5), Faulty::flipping(broken * 7)]
-        {
-            let store = layered(&model, setup, 0, vec![Box::new(disk)]);
-            let seen = search(&model, store, small_crew(1), KEEP_GOING);
+    for broken in (0..faults).map(|number| number * each) {
+        for disk in [
+            Faulty::after(broken, usize::MAX),
+            Faulty::after(usize::MAX, broken * 5),
+            Faulty::flipping(broken * 7),
+            Faulty::losing_writes_after(broken),
+        ] {
+            let store = layered(model, setup, beside, vec![Box::new(disk)]);
+            let seen = search(model, store, small_crew(setup.workers), KEEP_GOING);
             match seen.outcome.verdict {
                 Verdict::Unknown(Why::Disk(message)) => {
                     assert!(!message.is_empty() && !seen.outcome.complete);
@@ -247,5 +274,28 @@ fn a_disk_that_fails_is_a_verdict() {
             }
         }
     }
+    (failed, ended)
+}
+
+#[test]
+fn a_disk_that_fails_is_a_verdict() {
+    let (_, model) = models().swap_remove(0);
+    let truth = plain(&model, Codec::Packed, KEEP_GOING);
+    let setup = Setup { codec: Codec::Packed, keep: Keep::All, memory: 10, shard_bits: 0, workers: 1 };
+    let (failed, ended) = break_disks(&model, &truth, setup, 0, 25, 1);
     assert!(failed > 40 && ended > 0, "{failed} failed, {ended} ended");
+}
+
+/// The same where runs hold vectors: from the beginning, and after a tree was given up, also while it is.
+#[test]
+fn a_disk_that_fails_is_a_verdict_also_where_it_holds_vectors() {
+    let model = wide();
+    let truth = plain(&model, Codec::Tree, KEEP_GOING);
+    let memory = (truth.coder_bytes as u64 * 45 / 100) >> 10;
+    for (codec, workers, shard_bits) in [(Codec::Tree, 1, 0), (Codec::Tree, 3, 2), (Codec::Plain, 1, 0)] {
+        let setup = Setup { codec, keep: Keep::All, memory, shard_bits, workers };
+        assert!(compare_with(&model, &truth, setup, KEEP_GOING, 0).whole_states);
+        let (failed, ended) = break_disks(&model, &truth, setup, 0, 25, 4);
+        assert!(failed > 20 && ended > 0, "{setup:?}: {failed} failed, {ended} ended");
+    }
 }

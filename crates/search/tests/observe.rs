@@ -6,7 +6,7 @@ use plimsoll_search::{Ask, Control, Crew, Limits, Observer, PathRoom, Seen, Why,
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::numbers::UNKNOWN;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
-use plimsoll_store::{Budget, Chain, Codec, Grant, Keys, Numbers, NumbersIn, Queue, Row, Spill, StepLog};
+use plimsoll_store::{Block, Budget, Chain, Codec, Entry, Grant, Keys, Numbers, NumbersIn, Queue, Row, Spill, StepLog};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
@@ -92,6 +92,10 @@ impl Observer for Scribe {
             }
         }
         Ok(())
+    }
+
+    fn entered(&mut self, block: Block, entry: &Entry) -> Result<(), Why> {
+        Ok(self.numbers.number(block, entry, &[0], true)?)
     }
 
     fn rekey(&mut self, keys: &Keys, are_first: bool) {

@@ -82,6 +82,11 @@ pub enum Shortage {
     Disk(SpillError),
 }
 
+/// What tells whether bytes are those that were written.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
 impl Spill {
     /// A nameless temporary file in each of `folders`.
     pub fn in_folders(folders: &[impl AsRef<Path>], slot_bytes: usize, grant: Grant) -> io::Result<Spill> {
@@ -111,6 +116,12 @@ impl Spill {
         self.slot_bytes
     }
 
+    /// What can still be written, of so much.
+    pub fn left_bytes(&self) -> [u64; 2] {
+        let free = (self.places().free.len() * self.slot_bytes) as u64;
+        [self.grant.left_bytes() + free, self.grant.cap_bytes()]
+    }
+
     /// Writes `bytes` (at most a slot) and returns where they are.
     pub fn put(&self, bytes: &[u8]) -> Result<Slot, SpillError> {
         assert!(bytes.len() <= self.slot_bytes);
@@ -120,7 +131,7 @@ impl Spill {
         let written = disk.write_at(bytes, offset);
         self.count(0, bytes.len(), start);
         match written {
-            Ok(()) => Ok(Slot { place, checksum: crc32fast::hash(bytes) }),
+            Ok(()) => Ok(Slot { place, checksum: checksum(bytes) }),
             Err(error) => {
                 self.places().free.push(place);
                 Err(SpillError::Io(error))
@@ -131,11 +142,16 @@ impl Spill {
     /// Reads what was put into a slot: as many bytes as that were.
     pub fn read(&self, slot: &Slot, bytes: &mut [u8]) -> Result<(), SpillError> {
         assert!(bytes.len() <= self.slot_bytes);
+        self.read_start(slot, slot.checksum, bytes)
+    }
+
+    /// Reads the first bytes of what was put into a slot, which have this checksum.
+    pub fn read_start(&self, slot: &Slot, checksum: u32, bytes: &mut [u8]) -> Result<(), SpillError> {
         let (disk, offset) = self.address(slot.place);
         let start = Instant::now();
         disk.read_at(bytes, offset).map_err(SpillError::Io)?;
         self.count(1, bytes.len(), start);
-        if crc32fast::hash(bytes) == slot.checksum { Ok(()) } else { Err(SpillError::Damaged) }
+        if self::checksum(bytes) == checksum { Ok(()) } else { Err(SpillError::Damaged) }
     }
 
     pub fn release(&self, slot: Slot) {

@@ -43,7 +43,7 @@ pub use chain::{Buffers, Chain, Usage};
 pub use choice::{Choice, Form, leanest_shape};
 pub use codec::{Codec, Coder, Keys};
 pub use disk::{Shortage, Spill, SpillError};
-pub use log::{LogMark, Piece, StepLog};
+pub use log::{LogMark, Milestones, Piece, StepLog};
 pub use numbers::{Answers, Numbers, NumbersIn};
 pub use odds::Odds;
 pub use packed::Density;

@@ -3,9 +3,11 @@
 //! States are numbered in the order they are found, which is the order they are expanded in. So parents
 //! never decrease along the list, and an entry is the step to the next parent and the position among
 //! that parent's successors: half a byte for most ([`entries`]), and less for chunks that are complete when memory gets short. Stores may
-//! then forget, and no state carries a pointer. Where they do, the log can forget too ([`prune`]).
+//! then forget, and no state carries a pointer. Where they do, the log can forget too ([`prune`]), and where even that is too much it keeps
+//! some levels instead ([`milestones`]).
 
 mod entries;
+mod milestones;
 mod prune;
 
 use crate::budget::Grant;
@@ -13,6 +15,7 @@ use crate::disk::{SLOT, Shortage, Slot, Spill, SpillError};
 use crate::entropy;
 use crate::stream::{Unloaded, put_number, take_below, take_number};
 use entries::{Entries, Indexed, LONGEST, Last};
+pub use milestones::{Milestone, Milestones};
 use std::io::{self, Read, Write};
 
 /// Bytes of a chunk, in which there are two pieces each; and of one of a log that will be pruned and is short.
@@ -81,6 +84,9 @@ pub struct StepLog {
     starts_left: Option<u64>,
     /// It is worth pruning when there are so many chunks.
     prune_at: usize,
+    /// Entries should not take more than this, and levels that were kept instead.
+    most_bytes: u64,
+    milestones: Vec<Milestone>,
     spare: Vec<Box<[u8]>>,
     /// What chunks take before they are packed.
     chunk_bytes: usize,
@@ -124,6 +130,8 @@ impl StepLog {
             gone: 0,
             starts_left: None,
             prune_at: prune::FIRST_PRUNING,
+            most_bytes: u64::MAX,
+            milestones: Vec::new(),
             spare,
             chunk_bytes: CHUNK_BYTES,
             dense: false,
@@ -334,7 +342,8 @@ impl Drop for StepLog {
             Content::Packed(packed) => packed.len(),
             Content::Disk(_) => 0,
         });
-        self.grant.give_back((held.sum::<usize>() + self.spare.len() * self.chunk_bytes) as u64);
+        let levels: u64 = self.milestones.iter().map(Milestone::reserved_bytes).sum();
+        self.grant.give_back((held.sum::<usize>() + self.spare.len() * self.chunk_bytes) as u64 + levels);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::stream::{Unloaded, put_number, put_words, take_number, take_words};
 use chunk::{Folded, Whole};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const CHUNK_WORDS: usize = SLOT / 4;
@@ -80,6 +81,11 @@ impl Queue {
         let mut reshaped = Queue::new(width, self.grant.clone(), self.spill.take());
         reshaped.dense = self.dense;
         *self = reshaped;
+    }
+
+    /// Words of a state.
+    pub fn width(&self) -> usize {
+        self.width
     }
 
     pub fn len(&self) -> usize {
@@ -275,8 +281,7 @@ impl Queue {
         Ok(())
     }
 
-    /// A buffer for one chunk: a spare one, that of a chunk that is folded, a new one, or one whose contents are folded
-    /// now or go to disk. The first `complete` chunks were filled.
+    /// A buffer for one chunk: a spare one, that of a chunk that is folded, a new one, or one that is emptied. The first `complete` chunks were filled.
     fn buffer(&mut self, complete: usize) -> Result<Box<[AtomicU32]>, Shortage> {
         if let Some(buffer) = self.spare.pop() {
             return Ok(buffer);
@@ -292,6 +297,27 @@ impl Queue {
             self.buffers += 1;
             return Ok((0..words).map(|_| AtomicU32::new(0)).collect());
         }
+        self.emptied(movable)
+    }
+
+    /// Gives the memory of one buffer to whoever shares the grant and takes as much at once; false if none can be spared. Room was
+    /// made for the last `unwritten` states, but they are not there yet.
+    pub(crate) fn spare_one(&mut self, unwritten: usize) -> Result<bool, Shortage> {
+        let movable = self.ready.max(1)..(self.taken + self.len - unwritten) / self.per_chunk;
+        let spared = self.spare.pop().map_or_else(|| self.emptied(movable), Ok);
+        match spared {
+            Ok(words) => {
+                self.grant.give_back(words.len() as u64 * 4);
+                self.buffers -= 1;
+                Ok(true)
+            }
+            Err(Shortage::Memory) => Ok(false),
+            Err(shortage) => Err(shortage),
+        }
+    }
+
+    /// The buffer of one of these chunks, whose contents are folded now or go to disk.
+    fn emptied(&mut self, movable: Range<usize>) -> Result<Box<[AtomicU32]>, Shortage> {
         let is_whole = |chunk: &usize| matches!(self.chunks[*chunk], Chunk::Whole(_));
         let chunk = movable.rev().find(is_whole).ok_or(Shortage::Memory)?;
         let Chunk::Whole(whole) = &self.chunks[chunk] else { unreachable!("just found") };

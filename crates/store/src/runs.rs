@@ -129,6 +129,8 @@ pub struct Layers {
     filter_keys: u64,
     /// Memory kept aside for the indexes of runs that are written when there is no other.
     reserve: u64,
+    /// Memory that others want, and should find when tables have left.
+    wanted: u64,
     /// The level on which states are being found.
     pub(crate) level: u32,
     /// Words of the vectors whose hashes keys are; 0 if keys tell states apart.
@@ -166,6 +168,7 @@ impl Layers {
             filter_bytes: 0,
             filter_keys: 0,
             reserve: 0,
+            wanted: 0,
             level: 0,
             width: 0,
             counts: Counts::default(),
@@ -180,6 +183,16 @@ impl Layers {
         if self.reserve == 0 && self.grant.take(bytes) {
             self.reserve = bytes;
         }
+    }
+
+    /// What the store can have, beside what others have taken of the same memory or want.
+    fn memory(&self) -> u64 {
+        (self.grant.used_bytes() + self.grant.left_bytes()).saturating_sub(self.wanted)
+    }
+
+    /// Says how much others want, until they have taken it.
+    pub fn leave(&mut self, bytes: u64) {
+        self.wanted = bytes;
     }
 
     /// Are there runs, so that what memory does not know is a candidate?
@@ -197,16 +210,21 @@ impl Layers {
             let shard = |_| Mutex::new(Shard { runs: Vec::new(), sketch: sketch() });
             self.shards = (0..1 << shard_bits).map(shard).collect();
         }
-        let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
+        self.share_out(keys, others_bytes);
+    }
+
+    /// Decides what filters may take if so many keys come.
+    fn share_out(&mut self, keys: u64, others_bytes: u64) {
+        let ours = self.memory().saturating_sub(others_bytes);
         self.filter_bytes = ours * self.filter_percent() / 100;
         self.filter_keys = self.keys() + keys;
     }
 
     /// Memory for a generation of tables, beside what else there is.
     pub(crate) fn generation_bytes(&self, others_bytes: u64) -> u64 {
-        // Merging writes a second index beside the first.
-        let index_bytes = 2 * self.sum(Run::index_bytes);
-        let ours = self.grant.cap_bytes().saturating_sub(others_bytes + index_bytes);
+        // Merging writes a second index beside the first, and that may be a little larger.
+        let index_bytes = self.sum(Run::index_bytes) * 9 / 4;
+        let ours = self.memory().saturating_sub(others_bytes + index_bytes);
         ours * (100 - self.filter_percent() - SIEVE_PERCENT - REST_PERCENT) / 100 / GENERATIONS
     }
 
@@ -261,7 +279,7 @@ impl Layers {
 
     /// Makes filters for runs that have none, now that the tables are gone, and the sieve.
     pub(crate) fn end_flush(&mut self, others_bytes: u64) -> Result<(), Shortage> {
-        let ours = self.grant.cap_bytes().saturating_sub(others_bytes);
+        let ours = self.memory().saturating_sub(others_bytes);
         if self.sieve.is_none() {
             let sieve = ours * SIEVE_PERCENT / 100;
             let sieve = Sieve::new(self.shards.len(), sieve, self.width, &self.spill, &self.grant);

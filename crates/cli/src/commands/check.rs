@@ -117,6 +117,10 @@ fn unused(options: &CheckOptions, plan: &Plan) -> impl Iterator<Item = String> {
         ),
         (!options.budget.spill_dir.is_empty() && plan.disk_bytes == 0, "--spill-dir does nothing without --disk"),
         (
+            options.budget.step_log.is_some() && (plan.disk_bytes == 0 || plan.search != Order::Bfs),
+            "--step-log is for breadth-first searches with --disk",
+        ),
+        (
             options.search.redundancy_limit.is_some() && !forgets,
             "--redundancy-limit does nothing where no state is forgotten",
         ),
@@ -497,6 +501,7 @@ fn wishes(options: &CheckOptions) -> Wishes {
     Wishes {
         memory: options.budget.memory,
         disk_bytes: options.budget.disk.unwrap_or(0),
+        step_log_bytes: options.budget.step_log,
         spill_dirs: options.budget.spill_dir.clone(),
         order: options.search.order,
         store: options.search.store,

@@ -109,6 +109,12 @@ pub struct BudgetOptions {
     /// none]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub disk: Option<u64>,
+    /// Disk space for the step log, of all of it [default: what there is]
+    ///
+    /// Disk space for the step log, of all of it [default: what there is]. When it is used up, or little is left of the disk, a level is kept in place of the steps before it;
+    /// a trace is then found by searching again between the levels that were kept, and is as short as with a whole log
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, hide_short_help = true)]
+    pub step_log: Option<u64>,
     /// Where temporary files go; several folders are used in turn [default: the system's folder for them]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub spill_dir: Vec<PathBuf>,

@@ -10,7 +10,7 @@ use crate::observe::{Observer, Seen};
 use crate::tally::Tally;
 use crate::verdict::{Trace, Verdict, Violation, What, Why};
 use plimsoll_model::{Model, Step};
-use plimsoll_store::{Odds, Piece, StepLog};
+use plimsoll_store::{Odds, Piece, Queue, StepLog};
 use serde::{Deserialize, Serialize};
 
 /// Why a search ended.
@@ -158,6 +158,14 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
         if self.found.is_none() && self.log.is_long() {
             self.log.prune(self.expanded, self.initial_states);
         }
+    }
+
+    /// The same for a log that is too long: the states that wait, which are all of `level`, may be kept instead.
+    pub fn keep_level(&mut self, level: u32, queue: &mut Queue) -> Result<(), Why> {
+        if level > 0 && self.found.is_none() && self.log.should_keep_level(queue.len(), queue.width()) {
+            self.log.keep_level(level, self.expanded, queue)?;
+        }
+        Ok(())
     }
 
     /// Was a violation found that nothing in the rest of `level` can come before?

@@ -1,8 +1,9 @@
 //! What a breadth-first search tells a store that holds levels as wholes ([`plimsoll_store::Tiers::seal`]), or may come to
 //! do so.
 
-use super::ledger::Ledger;
+use super::ledger::{End, Ledger};
 use super::{Leader, read, write};
+use crate::control::PathRoom;
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::{Entry, Full, Outlook};
@@ -16,6 +17,30 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let Outlook { widths, used_bytes, .. } = &mut self.outlook;
         *widths = [widths[1], states as u64];
         *used_bytes = [used_bytes[1], read(&self.search.tiers).used_bytes()];
+    }
+
+    /// Begins it, if it is searched. Tables take all memory that there is, so they may have to give some back for a longer path.
+    pub(super) fn begin(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), End> {
+        for everything in [false, true] {
+            match ledger.begin(level) {
+                Err(End::Out(Why::Memory)) => self.free_memory(level, everything).map_err(End::Out)?,
+                begun => return begun,
+            }
+        }
+        ledger.begin(level)
+    }
+
+    /// Lets tables leave memory so that a path can get longer, or gives up whatever can be given up; states of `level` were found.
+    fn free_memory(&mut self, level: u32, everything: bool) -> Result<(), Why> {
+        let search = self.search;
+        let leave = |bytes: u64| write(&search.tiers).layers_mut().map(|layers| layers.leave(bytes)).is_some();
+        if leave(PathRoom::PIECE_BYTES) {
+            let flushed = self.flush(level, everything);
+            leave(0);
+            return flushed;
+        }
+        let freed = write(&self.search.tiers).give_up_frozen(self.outlook);
+        if freed { Ok(()) } else { Err(Why::Memory) }
     }
 
     /// Takes note of how far the search is; states of `level` will be found next.
@@ -53,8 +78,8 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         *why == Why::Redundancy && write(&self.search.tiers).go_on_with_filter(self.outlook) == Ok(true)
     }
 
-    /// A level is complete, and what is fresh in it waits.
-    pub(super) fn end_level(&mut self, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    /// A level is complete, and what is fresh in it, states of `level`, waits.
+    pub(super) fn end_level(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let is_short = {
             let tiers = read(&search.tiers);
@@ -62,6 +87,10 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         };
         if is_short {
             ledger.prune();
+        }
+        // A log that does not begin at the beginning is not written to checkpoints.
+        if self.keeper.is_none() {
+            ledger.keep_level(level, &mut write(&search.queue))?;
         }
         let mut tiers = write(&search.tiers);
         let wants_anchor = tiers.seal();

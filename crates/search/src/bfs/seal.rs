@@ -112,7 +112,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// Writes tables to disk; if those are empty, what fills memory is something else.
-    fn flush(&mut self, level: u32, everything: bool) -> Result<(), Why> {
+    pub(super) fn flush(&mut self, level: u32, everything: bool) -> Result<(), Why> {
         let search = self.search;
         let shards = {
             let mut tiers = write(&search.tiers);
@@ -163,19 +163,43 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
     }
 
-    /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave. Whoever looks on knows states by
-    /// their keys, so it stays then.
-    pub(super) fn give_up_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave.
+    pub(super) fn give_up_large_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let is_outgrown = || search.coder.with(|coder| read(&search.tiers).is_outgrown_by(coder));
-        if search.observed || !is_outgrown() {
-            return Ok(());
-        }
+        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_tree(level, ledger) }
+    }
+
+    /// All keys are taken apart; nothing that was encoded is entered any more.
+    pub(super) fn give_up_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
+        // Workers may have met states that were not entered.
+        search.again.fetch_add(1, Ordering::Relaxed);
         if !search.is_deferring() {
             self.flush(level, true)?;
         }
         self.seal(level, ledger)?;
         Ok(search.coder.give_up_tree(&mut write(&search.tiers), level)?)
+    }
+
+    /// Takes note of why a block, and what comes behind it, has no keys.
+    pub(super) fn not_encoded(&mut self, done: Done) -> Why {
+        self.unentered = done == Done::Full;
+        self.search.why(done)
+    }
+
+    /// Takes note of why what was expanded and is left was not entered.
+    pub(super) fn not_entered(&mut self, why: Why) -> Why {
+        self.unentered = why == Why::Memory;
+        why
+    }
+
+    /// Where memory is full, a tree is the last thing that can be given up: can the search go on with what was not entered? Whoever
+    /// looks on knows states by their keys, so the tree stays then.
+    pub(super) fn can_go_on_without_tree(&mut self) -> bool {
+        let search = self.search;
+        let can_give_up = || search.coder.with(|coder| read(&search.tiers).can_give_up(coder));
+        std::mem::take(&mut self.unentered) && !search.observed && can_give_up()
     }
 
     /// Must the level be sealed before it is done?

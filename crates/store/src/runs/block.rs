@@ -133,6 +133,11 @@ impl Head {
         Head { first, count, shift, low_bits, lows: HEAD + words * 8 }
     }
 
+    /// How many bytes whoever looks for keys may look at.
+    pub fn end(&self) -> usize {
+        self.lows + (self.count * self.low_bits as usize).div_ceil(8) + BEHIND
+    }
+
     /// The block in `bytes`, of which this is the head.
     #[inline(always)]
     pub fn block(self, bytes: &[u8]) -> Block<'_> {

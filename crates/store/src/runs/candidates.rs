@@ -76,8 +76,8 @@ impl Candidates {
 
     /// Makes room for `count` more, which must be written next, and returns the place of the first.
     pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
-        self.keys.extend(count)?;
-        self.states.extend(count)
+        sharing(&mut self.keys, (&mut self.states, 0), |keys| keys.extend(count))?;
+        sharing(&mut self.states, (&mut self.keys, count), |states| states.extend(count))
     }
 
     /// Writes a state for which room was made, and how it was found; `record` is a buffer.
@@ -106,6 +106,7 @@ impl Candidates {
 
     /// Puts the keys of the next candidates into the sieve, and says how many.
     pub(crate) fn fill(&mut self, sieve: &mut Sieve) -> Result<usize, Shortage> {
+        sharing(&mut self.keys, (&mut self.states, 0), |keys| keys.ready(1))?;
         sieve.fill(&mut self.keys, self.wide, self.read)
     }
 
@@ -114,7 +115,7 @@ impl Candidates {
         out.states.clear();
         out.origins.clear();
         let piece = (PIECE_WORDS / (self.width + ORIGIN_WORDS)).clamp(1, PIECE);
-        out.of = self.states.ready(piece.min(left))?;
+        out.of = sharing(&mut self.states, (&mut self.keys, 0), |states| states.ready(piece.min(left)))?;
         self.states.read(0, out.of, &mut self.record);
         for (record, at) in self.record.chunks_exact(self.width + ORIGIN_WORDS).zip(at..) {
             if !sieve.is_known(at) {
@@ -126,5 +127,61 @@ impl Candidates {
         self.states.advance(out.of);
         self.read = if self.states.is_empty() { 0 } else { self.read + out.of as u64 };
         Ok(())
+    }
+}
+
+/// Does something with one queue. Both have one grant, so if that is used up the other one, in which so many states are still to be
+/// written, gives some of it away.
+fn sharing<T>(
+    one: &mut Queue,
+    (other, unwritten): (&mut Queue, usize),
+    mut act: impl FnMut(&mut Queue) -> Result<T, Shortage>,
+) -> Result<T, Shortage> {
+    loop {
+        match act(one) {
+            Err(Shortage::Memory) if other.spare_one(unwritten)? => {}
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+    use crate::disk::SLOT;
+    use crate::disk::faulty::Faulty;
+
+    /// States are much wider than their keys, so they have taken all memory before keys need any more.
+    #[test]
+    fn states_and_keys_share_their_memory() {
+        let width = 40;
+        let grant = Budget::new(7 * SLOT as u64).grant("candidates", u64::MAX);
+        let spill = || Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited());
+        let mut candidates = Candidates::new(width, false, &grant, [spill(), spill()]);
+        let (mut record, count) = (Vec::new(), 50_000u32);
+        for numbers in (0..count).collect::<Vec<_>>().chunks(70) {
+            let place = candidates.extend(numbers.len()).unwrap();
+            for (place, &number) in (place..).zip(numbers) {
+                candidates.write(place, &vec![number; width], (number.into(), 7), &mut record);
+                candidates.write_key(place, (number as u64) << 40, 0);
+            }
+        }
+        let runs = std::sync::Arc::new(Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited()));
+        let mut sieve = Sieve::new(1, 40_000, 0, &runs, &Grant::unlimited()).unwrap();
+        let (mut survivors, mut next) = (Survivors::default(), 0);
+        while !candidates.is_empty() {
+            let sifted = candidates.fill(&mut sieve).unwrap();
+            let mut read = 0;
+            while read < sifted {
+                candidates.read(&sieve, read, sifted - read, &mut survivors).unwrap();
+                read += survivors.of;
+                for (state, &origin) in survivors.states.chunks(width).zip(&survivors.origins) {
+                    assert!(state.iter().all(|&word| word == next) && origin == (next.into(), 7));
+                    next += 1;
+                }
+            }
+        }
+        assert_eq!(next, count);
     }
 }

@@ -3,7 +3,7 @@
 //! Wide states have roots of a tree for keys ([`crate::tree`]), and its nodes stay in memory when tables leave. Where they take
 //! too much of it every key is taken apart, once, and states are written as they are from then on.
 
-use super::run::{Form, Reader, Writer};
+use super::run::{Form, Reader, Run, Writer, index_bytes};
 use super::{Layers, Shard, count_time, lock};
 use crate::batch::shard_of;
 use crate::cache::Distinct;
@@ -14,8 +14,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// As many states are sorted at a time at least, whatever memory there is.
+/// As many states are sorted at a time at least, whatever memory there is; and this part of the memory should be there for it.
 const FEWEST: usize = 64;
+const SORT_SHARE: u64 = 16;
 
 impl Layers {
     /// From now on keys are hashes of states of so many words; before the first run.
@@ -28,6 +29,11 @@ impl Layers {
     /// Can keys be taken apart? Not when states were given up that nobody knows any more.
     pub(crate) fn can_be_hashed(&self) -> bool {
         self.width == 0 && self.counts.forgotten.load(Ordering::Relaxed) == 0
+    }
+
+    /// Memory that it takes to take so many keys apart: indexes of runs, also while two become one, and room for sorting.
+    pub(crate) fn hashing_bytes(&self, keys: u64, width: usize) -> u64 {
+        2 * index_bytes(keys, width) + self.grant.cap_bytes() / SORT_SHARE
     }
 
     fn form(&self, levels: [u32; 2]) -> Form {
@@ -54,6 +60,8 @@ impl Layers {
         let start = Instant::now();
         self.sieve = None;
         self.grant.give_back(std::mem::take(&mut self.reserve));
+        // Filters come when the tree is gone.
+        self.filter_bytes = 0;
         self.width = width;
         self.candidates.hash();
         let shard_bits = self.shards.len().ilog2();
@@ -61,6 +69,7 @@ impl Layers {
         for shard in &mut self.shards {
             let Shard { runs, sketch } = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
             *sketch = sketch.take().map(|_| Distinct::new(shard_bits));
+            runs.iter_mut().for_each(Run::drop_filter);
             old.push(std::mem::take(runs));
         }
         let order_bytes = size_of::<(u64, u32)>();
@@ -93,6 +102,7 @@ impl Layers {
         }
         done = done.and_then(|()| self.write_sorted(&mut states, levels));
         self.grant.give_back(charged);
+        self.share_out(0, 0);
         count_time(&self.counts.merging, start);
         done
     }

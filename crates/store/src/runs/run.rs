@@ -9,16 +9,20 @@ use super::filter::RunFilter;
 use super::sieve::{Asked, Question};
 use super::vectors::{self, Differences, Places};
 use crate::budget::Grant;
-use crate::disk::{Shortage, Slot, Spill, SpillError};
+use crate::disk::{self, Shortage, Slot, Spill, SpillError};
 use std::io;
 use std::sync::Arc;
 
 /// Bytes of a block: enough to be read at a time, and little to be read for one key.
 pub const BLOCK_BYTES: usize = 16 << 10;
-/// What a block takes in memory: its first key and its slot. While a run is written its vectors may have twice the room they need.
+/// What a block takes in memory: its first key and its slot. While a run of a table is written its vectors may have twice the room they need.
 const FIRST_BYTES: u64 = size_of::<u128>() as u64;
 const INDEX_BYTES: u64 = FIRST_BYTES + size_of::<Slot>() as u64;
-const GROWING_BYTES: u64 = 2 * INDEX_BYTES;
+const GROWING: u64 = 2;
+/// Where keys are hashes, vectors take most of a block, and those who ask are seldom there. So the beginning is read by itself, where the keys
+/// are, and has a checksum of its own.
+const START_BYTES: usize = 4 << 10;
+const START_INDEX_BYTES: u64 = size_of::<u32>() as u64;
 
 /// Keys between two looks at whether a block is full.
 const KEYS_PER_LOOK: usize = 64;
@@ -33,7 +37,9 @@ pub(crate) struct Run {
     grant: Grant,
     firsts: Vec<u128>,
     slots: Vec<Slot>,
-    /// Memory for both.
+    /// Checksums of where blocks begin, if keys are hashes.
+    starts: Vec<u32>,
+    /// Memory for all of them.
     index_bytes: u64,
     keys: u64,
     filter: Option<RunFilter>,
@@ -83,6 +89,10 @@ impl Run {
 
     pub fn levels(&self) -> [u32; 2] {
         self.form.levels
+    }
+
+    pub fn drop_filter(&mut self) {
+        self.filter = None;
     }
 
     pub fn has_filter(&self) -> bool {
@@ -149,6 +159,7 @@ impl Run {
         let (mut answers, mut bytes, mut places, mut vector) =
             (Answers::default(), vec![0; BLOCK_BYTES], Places::default(), Vec::new());
         let (mut begun, mut loaded, mut head, mut place) = (0, None, Head::default(), Place::default());
+        let mut is_whole = false;
         for question in asked.open() {
             let Some(key) = self.sought(&question, &mut answers) else { continue };
             begun = self.blocks_begun(key, begun);
@@ -156,8 +167,16 @@ impl Run {
             let first = (0..begun).rev().find(|&number| number == 0 || self.firsts[number] < key);
             for number in first.unwrap_or(begun)..begun {
                 if loaded != Some(number) {
+                    let (slot, start) = (&self.slots[number], self.starts[number]);
+                    self.spill.read_start(slot, start, &mut bytes[..START_BYTES])?;
+                    (loaded, head, place, is_whole) = (Some(number), Head::of(&bytes), Place::default(), false);
+                }
+                let has_keys = head.end() <= START_BYTES;
+                if has_keys && !head.block(&bytes).contains(key, &mut place) {
+                    continue;
+                }
+                if !std::mem::replace(&mut is_whole, true) {
                     self.spill.read(&self.slots[number], &mut bytes)?;
-                    (loaded, head, place) = (Some(number), Head::of(&bytes), Place::default());
                     places.look(&bytes, head.block(&bytes).count(), self.form.width);
                 }
                 let is_it = |number: usize| {
@@ -220,19 +239,25 @@ impl Run {
         Ok(())
     }
 
-    /// One run of all keys of several, each once.
-    pub fn merge(mut runs: Vec<Run>, filter_bytes: u64) -> Result<Option<Run>, Shortage> {
-        let Some(form) = Form::joined(runs.iter().map(|run| run.form)) else { return Ok(None) };
-        let keys = runs.iter().map(Run::keys).sum();
-        runs.iter_mut().for_each(|run| run.filter = None);
+    /// One run of all keys of several, each once; but they stay as they are if there is no memory for its index.
+    pub fn merge(mut runs: Vec<Run>, filter_bytes: u64) -> Result<Vec<Run>, Shortage> {
+        let Some(form) = Form::joined(runs.iter().map(|run| run.form)) else { return Ok(runs) };
+        let (keys, blocks) = (runs.iter().map(Run::keys).sum(), runs.iter().map(|run| run.slots.len()).sum::<usize>());
         let (spill, grant) = (runs[0].spill.clone(), runs[0].grant.clone());
+        // Vectors of one block may differ in more bytes than those of either did.
+        let places = blocks + 1 + if form.width > 0 { blocks / 8 } else { 0 };
+        let reserved = places as u64 * block_index_bytes(form.width);
+        if !grant.take(reserved) {
+            return Ok(runs);
+        }
+        runs.iter_mut().for_each(Run::drop_filter);
+        let mut writer = Writer::new(&spill, &grant, form, keys, filter_bytes).with_places(places);
         let mut readers = Vec::with_capacity(runs.len());
         for run in runs {
             readers.extend(Reader::new(run).map_err(Shortage::Disk)?);
         }
-        let mut writer = Writer::new(&spill, &grant, form, keys, filter_bytes);
         if form.width > 0 {
-            return merge_vectors(readers, writer);
+            return Ok(merge_vectors(readers, writer)?.into_iter().collect());
         }
         while let Some(least) = readers.iter().map(Reader::head).min() {
             writer.push(least)?;
@@ -245,11 +270,25 @@ impl Run {
                 }
             }
         }
-        writer.finish()
+        Ok(writer.finish()?.into_iter().collect())
     }
 }
 
-/// The same for keys that are hashes: equal ones are in the order of their vectors.
+/// Memory for the index of a run of so many keys while it is written, at most; keys are hashes of so many words, or tell states apart.
+pub(crate) fn index_bytes(keys: u64, width: usize) -> u64 {
+    let least_keys = match width {
+        0 => LEAST_KEYS_PER_BLOCK,
+        width => (BLOCK_BYTES / (width * 4 + size_of::<u64>())) as u64,
+    };
+    (keys / least_keys + 1) * GROWING * block_index_bytes(width)
+}
+
+/// What a block takes in memory.
+fn block_index_bytes(width: usize) -> u64 {
+    INDEX_BYTES + if width > 0 { START_INDEX_BYTES } else { 0 }
+}
+
+/// One run of several whose keys are hashes: equal ones are in the order of their vectors.
 fn merge_vectors(mut readers: Vec<Reader>, mut writer: Writer) -> Result<Option<Run>, Shortage> {
     let mut vector = Vec::new();
     while let Some(least) = readers.iter().min_by_key(|reader| (reader.head(), reader.vector())) {
@@ -364,24 +403,31 @@ pub(crate) struct Writer {
     vectors: Vec<u32>,
     differences: Differences,
     bytes: Vec<u8>,
+    /// Blocks for which the index has memory.
+    places: usize,
 }
 
 impl Writer {
     /// A run of at most so many `keys`, whose filter may have so many bytes if there is memory for it.
     pub fn new(spill: &Arc<Spill>, grant: &Grant, form: Form, keys: u64, filter_bytes: u64) -> Writer {
         // What is left must do for the index.
-        let least_keys = match form.width {
-            0 => LEAST_KEYS_PER_BLOCK,
-            width => (BLOCK_BYTES / (width * 4 + size_of::<u64>())) as u64,
-        };
-        let index = (keys / least_keys + 1) * GROWING_BYTES;
-        let affordable = grant.left_bytes().saturating_sub(index) / 2 > filter_bytes;
+        let affordable = grant.left_bytes().saturating_sub(index_bytes(keys, form.width)) / 2 > filter_bytes;
         let filter = || RunFilter::new(keys, filter_bytes, form.common_bits, grant);
         let filter = if affordable { filter() } else { None };
         let (spill, grant) = (spill.clone(), grant.clone());
-        let run = Run { spill, grant, firsts: Vec::new(), slots: Vec::new(), index_bytes: 0, keys: 0, filter, form };
+        let (firsts, slots, starts) = (Vec::new(), Vec::new(), Vec::new());
+        let run = Run { spill, grant, firsts, slots, starts, index_bytes: 0, keys: 0, filter, form };
         let (pending, vectors, differences) = (Vec::new(), Vec::new(), Differences::default());
-        Writer { run, pending, vectors, differences, bytes: vec![0; BLOCK_BYTES] }
+        Writer { run, pending, vectors, differences, bytes: vec![0; BLOCK_BYTES], places: 0 }
+    }
+
+    /// The same with an index for so many blocks, for which memory was taken.
+    fn with_places(mut self, blocks: usize) -> Writer {
+        self.run.firsts.reserve_exact(blocks);
+        self.run.slots.reserve_exact(blocks);
+        self.run.starts.reserve_exact(if self.run.form.width > 0 { blocks } else { 0 });
+        (self.places, self.run.index_bytes) = (blocks, blocks as u64 * block_index_bytes(self.run.form.width));
+        self
     }
 
     /// Adds a key that is the hash of a vector; equal keys come in the order of their vectors.
@@ -410,7 +456,8 @@ impl Writer {
         let run = &mut self.run;
         run.firsts.shrink_to_fit();
         run.slots.shrink_to_fit();
-        let spare = run.index_bytes - run.slots.len() as u64 * INDEX_BYTES;
+        run.starts.shrink_to_fit();
+        let spare = run.index_bytes - run.slots.len() as u64 * block_index_bytes(run.form.width);
         run.index_bytes -= spare;
         run.grant.give_back(spare);
         Ok(Some(self.run).filter(|run| run.keys > 0))
@@ -434,7 +481,7 @@ impl Writer {
 
     /// Writes the first `count` keys.
     fn write_block(&mut self, count: usize) -> Result<(), Shortage> {
-        let Writer { run, pending, vectors, differences, bytes } = self;
+        let Writer { run, pending, vectors, differences, bytes, places } = self;
         block::encode(&pending[..count], u128::BITS - run.form.key_bits, bytes);
         let width = run.form.width;
         if width > 0 {
@@ -443,11 +490,19 @@ impl Writer {
             differences.clear();
             vectors.chunks_exact(width).for_each(|vector| differences.add(vector));
         }
-        if !run.grant.take(GROWING_BYTES) {
-            return Err(Shortage::Memory);
+        if run.slots.len() >= *places {
+            // Where there were places all of them move.
+            let moved = if run.slots.len() == *places { *places as u64 } else { 0 };
+            let growing = (GROWING + moved) * block_index_bytes(width);
+            if !run.grant.take(growing) {
+                return Err(Shortage::Memory);
+            }
+            run.index_bytes += growing;
         }
-        run.index_bytes += GROWING_BYTES;
         run.firsts.push(pending[0]);
+        if width > 0 {
+            run.starts.push(disk::checksum(&bytes[..START_BYTES]));
+        }
         run.slots.push(run.spill.put(bytes).map_err(Shortage::Disk)?);
         run.keys += count as u64;
         pending.drain(..count);

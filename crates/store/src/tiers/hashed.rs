@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A tree may take so many per cent of the memory of the store beside runs on disk.
-const TREE_PERCENT: u64 = 40;
+/// A tree may take so many per cent of the memory of the store beside runs on disk: where it takes more, tables leave so often that
+/// keys are written again and again.
+const TREE_PERCENT: u64 = 50;
 /// Memory is short when less than this part of it is left.
 const SHORT_SHARE: u64 = 4;
 
@@ -20,33 +21,47 @@ impl Tiers {
         matches!(lock(&self.shards[0]).last, Table::Vectors(_))
     }
 
-    /// Should states be written as they are from now on, for the tree takes too much memory beside what is on disk?
-    pub fn is_outgrown_by(&self, coder: &Coder) -> bool {
+    /// Could states be written as they are, instead of the roots of a tree?
+    pub fn can_give_up(&self, coder: &Coder) -> bool {
         let Coder::Tree(tree) = coder else { return false };
-        let is_large = tree.bytes() as u64 > self.grant.cap_bytes() / 100 * TREE_PERCENT;
-        let is_short = || self.grant.left_bytes() < self.grant.cap_bytes() / SHORT_SHARE;
-        let can_leave = |layers: &Layers| (layers.defers() || is_short()) && layers.can_be_hashed();
-        is_large && tree.width() <= MOST_WORDS && self.layers().is_some_and(can_leave)
+        tree.width() <= MOST_WORDS && self.layers().is_some_and(Layers::can_be_hashed)
+    }
+
+    /// Should they be, for the tree takes too much memory beside what is on disk? At the latest while there is enough to take every key
+    /// apart.
+    pub fn is_outgrown_by(&self, coder: &Coder) -> bool {
+        let (Coder::Tree(tree), Some(below)) = (coder, &self.below) else { return false };
+        let (cap, left) = (self.grant.cap_bytes(), self.grant.left_bytes());
+        if !(below.layers().defers() || left < cap / SHORT_SHARE) {
+            return false;
+        }
+        let is_large = tree.bytes() as u64 > cap / 100 * TREE_PERCENT;
+        let is_late = || {
+            let ((held, bytes), layers) = (self.held(), below.layers());
+            left + (bytes as u64) < layers.hashing_bytes(held as u64 + layers.keys(), tree.width())
+        };
+        (is_large || is_late()) && self.can_give_up(coder)
     }
 
     /// Gives up the tree: all keys leave for the disk and are taken apart there. When no candidate waits, and nothing that was
-    /// encoded is still to be entered; states of `level` are being found.
+    /// encoded is still to be entered; states of `level` are being found. Whatever can be made again goes first, for taking keys apart needs
+    /// memory beside the tree.
     pub fn give_up_tree(&mut self, coder: &mut Coder, level: u32) -> Result<(), Shortage> {
+        let width = coder.width();
         self.begin_flush(coder, level, true);
         (0..self.shards.len()).try_for_each(|shard| self.flush(shard))?;
-        self.end_flush(coder)?;
-        let width = coder.width();
         self.shards.clear();
         self.arena = Arena::new(self.grant.clone());
-        let plain = Coder::Plain { width };
-        let made = exact_shards(&plain, self.shard_bits, self.density, &self.arena, &self.grant);
-        self.shards = made.map_err(|Full| Shortage::Memory)?;
         self.key_bits = AtomicU32::new(0);
+        let below = self.below.as_mut().expect("there is a disk");
+        below.drop_older();
+        let plain = Coder::Plain { width };
         let Coder::Tree(tree) = std::mem::replace(coder, plain) else { unreachable!("it was a tree") };
         let mut decoder = tree.into_decoder();
-        let below = self.below.as_mut().expect("there is a disk");
         below.layers_mut().hash_runs(width, |key, states| decoder.decode(key, states))?;
         drop(decoder);
+        let made = exact_shards(coder, self.shard_bits, self.density, &self.arena, &self.grant);
+        self.shards = made.map_err(|Full| Shortage::Memory)?;
         self.end_flush(coder)
     }
 

@@ -44,6 +44,11 @@ impl Below {
         &mut self.layers
     }
 
+    /// The older generation has left.
+    pub fn drop_older(&mut self) {
+        self.arena = None;
+    }
+
     pub fn bytes(&self) -> usize {
         self.arena.as_ref().map_or(0, Arena::bytes) + self.layers.bytes() as usize
     }
