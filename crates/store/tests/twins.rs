@@ -49,7 +49,7 @@ fn compare(bits: usize, codec: Codec, row: Option<&Row>, bytes: u64) -> Option<(
     };
     let mut store = store.ok()?;
     let (mut buffers, mut fresh, mut twin, mut full) = (Buffers::default(), Vec::new(), HashSet::new(), false);
-    let about = format!("{bits} bits, {codec}, {} bytes", bytes);
+    let about = format!("{bits} bits, {codec}, {bytes} bytes");
     let enough = if bits < 200 { 6_000 } else { 800 };
     while !full && twin.len() < enough.min(1 << bits.min(13)) {
         let states = walk.block(50);
@@ -58,7 +58,7 @@ fn compare(bits: usize, codec: Codec, row: Option<&Row>, bytes: u64) -> Option<(
         for (position, state) in states.chunks(width).enumerate() {
             let is_fresh = fresh.contains(&(position as u32));
             // Of the block for which there was no room some states were entered, the others were not.
-            assert!(full || is_fresh == !twin.contains(state) || row.is_some(), "{about}");
+            assert!(full || is_fresh != twin.contains(state) || row.is_some(), "{about}");
             assert!(!is_fresh || row.is_some() || !twin.contains(state), "{about}");
             if is_fresh || !full {
                 twin.insert(state.to_vec());

@@ -224,6 +224,6 @@ mod tests {
         assert!(out.contains("| median |  |  | 100 | – | 50 | – | – |  |  | 25.0 | 125.0 |"), "{out}");
         assert!(out.contains("| huffman:static | 3 | 110 | 110 | 110 | 2.00 |"), "{out}");
         assert!(out.contains("| tree | 1 | 62.5 | 62.5 | 62.5 |"), "{out}");
-        assert!(out.contains("| **the leanest of these** | 3 | 100.0 | 25.0 | 110.0 |"), "{out}");
+        assert!(out.contains("| **the leanest of these** | 3 | 125.0 | 25.0 | 625.0 |"), "{out}");
     }
 }
