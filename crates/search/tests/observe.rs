@@ -98,10 +98,6 @@ impl Observer for Scribe {
         Ok(())
     }
 
-    fn entered(&mut self, block: Block, entry: &Entry) -> Result<(), Why> {
-        Ok(self.numbers.number(block, entry, &[0], true)?)
-    }
-
     fn rekey(&mut self, keys: &Keys, are_first: bool) {
         self.rekeyed += u64::from(are_first);
         self.numbers.rekey(keys, are_first).unwrap();
