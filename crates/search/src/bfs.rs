@@ -104,7 +104,7 @@ pub fn bfs_with<M: Model + ?Sized>(
         looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
         urgent: AtomicBool::new(false),
         failure: Mutex::new(None),
-        team: Team::new(crew.workers),
+        team: Team::new(),
     };
     let Company { from, keeper, observer } = keeping;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
@@ -562,10 +562,9 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
     fn call(&mut self, items: usize, scope: &'s Scope<'s, '_>) {
         let search = self.search;
         while self.followers + 1 < search.crew.workers.min(items) {
-            let number = self.followers + 1;
             let follow = move || {
                 let mut worker = Worker::new(&search.coder, search.observed);
-                search.team.follow(number, |phase, item| search.perform(phase, item, &mut worker));
+                search.team.follow(|phase, item| search.perform(phase, item, &mut worker));
             };
             // Where no thread can be had, those that there are must do.
             if thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, follow).is_err() {

@@ -1,8 +1,6 @@
 //! Workers that do one thing at a time together: a leader names a task of several items, whoever is free takes the next.
 //!
-//! Nothing is handed over but numbers; what they stand for lies where all can see it. Every worker has a share of the items, those side by
-//! side, which is much the same in every task: what it did before is in its processor's caches. Whoever has done its own share takes from those
-//! of the others. A ticket for each share counts the items of it that were
+//! Nothing is handed over but numbers; what they stand for lies where all can see it. A ticket counts the items that were
 //! taken, with the number of the task in its upper half, so that whoever comes late takes no item of a task that is over:
 //! a task ends only when all of its items are done, hence the task of a ticket that names a real item is still the one
 //! that is announced. Workers without work look for some time, then sleep.
@@ -12,7 +10,7 @@ use shuttle::{hint::spin_loop, sync};
 #[cfg(not(test))]
 use std::{hint::spin_loop, sync};
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::PoisonError;
 use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sync::{Condvar, Mutex, MutexGuard};
@@ -42,17 +40,15 @@ impl Task {
         self.0 >> (ITEM_BITS - KIND_BITS) & DISMISSED
     }
 
-    fn items(self) -> usize {
-        (self.0 & ((1 << (ITEM_BITS - KIND_BITS)) - 1)) as usize
+    fn items(self) -> u64 {
+        self.0 & ((1 << (ITEM_BITS - KIND_BITS)) - 1)
     }
 }
 
 pub(super) struct Team {
     task: AtomicU64,
-    /// For each worker the next item of its share, with the number of the task.
-    tickets: Vec<Ticket>,
-    /// The number of the task whose tickets can all be had.
-    begun: AtomicU64,
+    /// The next item, with the number of the task.
+    ticket: AtomicU64,
     /// Items of the task that are not done.
     open: AtomicUsize,
     /// Somebody panicked.
@@ -64,10 +60,6 @@ pub(super) struct Team {
     done: Condvar,
 }
 
-/// It has a cache line of its own, and the one that is fetched with it.
-#[repr(align(128))]
-struct Ticket(AtomicU64);
-
 #[derive(Default)]
 struct Sleepers {
     workers: usize,
@@ -75,12 +67,10 @@ struct Sleepers {
 }
 
 impl Team {
-    /// For so many workers.
-    pub fn new(workers: usize) -> Team {
+    pub fn new() -> Team {
         Team {
             task: AtomicU64::new(0),
-            tickets: (0..workers).map(|_| Ticket(AtomicU64::new(0))).collect(),
-            begun: AtomicU64::new(0),
+            ticket: AtomicU64::new(0),
             open: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
             sleepers: Mutex::new(Sleepers::default()),
@@ -93,7 +83,7 @@ impl Team {
     #[must_use]
     pub fn lead(&self, kind: u8, items: usize, work: impl FnMut(u8, usize)) -> bool {
         self.announce(kind.into(), items);
-        self.take_part(0, work);
+        self.take_part(work);
         let mut looks = 0;
         while self.open.load(Ordering::Acquire) > 0 {
             looks += 1;
@@ -111,13 +101,12 @@ impl Team {
         !self.broken.load(Ordering::Acquire)
     }
 
-    /// Takes part in every task until the team is dismissed, as one of the workers; the leader is number 0. `work` is given the kind of
-    /// the task and the item.
-    pub fn follow(&self, worker: usize, mut work: impl FnMut(u8, usize)) {
+    /// Takes part in every task until the team is dismissed: `work` is given its kind and the item.
+    pub fn follow(&self, mut work: impl FnMut(u8, usize)) {
         let mut last = 0;
-        while let ControlFlow::Continue(number) = self.wait_for_another(last) {
-            last = number;
-            self.take_part(worker, &mut work);
+        while let ControlFlow::Continue(task) = self.wait_for_another(last) {
+            last = task.number();
+            self.take_part(&mut work);
         }
     }
 
@@ -132,11 +121,7 @@ impl Team {
         self.open.store(items, Ordering::Relaxed);
         let sleepers = self.sleepers();
         self.task.store(task.0, Ordering::Release);
-        for (share, ticket) in self.tickets.iter().enumerate() {
-            let first = self.share(share, items).start;
-            ticket.0.store(task.number() << ITEM_BITS | first as u64, Ordering::Release);
-        }
-        self.begun.store(task.number(), Ordering::Release);
+        self.ticket.store(task.number() << ITEM_BITS, Ordering::Release);
         // The leader takes an item too.
         let wanted = if kind == DISMISSED { usize::MAX } else { items.saturating_sub(1) };
         let calls = wanted.min(sleepers.workers);
@@ -144,50 +129,40 @@ impl Team {
         (0..calls).for_each(|_| self.announced.notify_one());
     }
 
-    /// The items of a worker's share.
-    fn share(&self, worker: usize, items: usize) -> Range<usize> {
-        items * worker / self.tickets.len()..items * (worker + 1) / self.tickets.len()
-    }
-
-    /// Does items of the current task until none is left, those of its own share first.
-    fn take_part(&self, worker: usize, mut work: impl FnMut(u8, usize)) {
-        let workers = self.tickets.len();
-        (worker..workers + worker).for_each(|share| self.take_share(share % workers, &mut work));
-    }
-
-    fn take_share(&self, share: usize, work: &mut impl FnMut(u8, usize)) {
+    /// Does items of the current task until none is left.
+    fn take_part(&self, mut work: impl FnMut(u8, usize)) {
         loop {
-            let ticket = self.tickets[share].0.fetch_add(1, Ordering::AcqRel);
-            let (number, item) = (ticket >> ITEM_BITS, (ticket & ((1 << ITEM_BITS) - 1)) as usize);
+            let ticket = self.ticket.fetch_add(1, Ordering::AcqRel);
+            let (number, item) = (ticket >> ITEM_BITS, ticket & ((1 << ITEM_BITS) - 1));
             let task = Task(self.task.load(Ordering::Acquire));
-            if task.number() != number || item >= self.share(share, task.items()).end {
+            if task.number() != number || item >= task.items() {
                 return;
             }
             let mut done = Done { team: self, in_order: false };
-            work(task.kind() as u8, item);
+            work(task.kind() as u8, item as usize);
             done.in_order = true;
         }
     }
 
-    /// Waits for a task other than the one with number `last`, and says which it is.
-    fn wait_for_another(&self, last: u64) -> ControlFlow<(), u64> {
-        let announced = || self.begun.load(Ordering::Acquire) != last;
+    /// Waits for a task other than the one with number `last`.
+    fn wait_for_another(&self, last: u64) -> ControlFlow<(), Task> {
+        let current = || Task(self.task.load(Ordering::Acquire));
+        let announced = |task: Task| task.number() != last;
         let mut looks = 0;
-        while looks < LOOKS && !announced() {
+        while looks < LOOKS && !announced(current()) {
             looks += 1;
             spin_loop();
         }
-        if !announced() {
+        if !announced(current()) {
             let mut sleepers = self.sleepers();
-            while !announced() {
+            while !announced(current()) {
                 sleepers.workers += 1;
                 sleepers = self.announced.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
                 sleepers.workers -= 1;
             }
         }
-        let number = self.begun.load(Ordering::Acquire);
-        let is_dismissed = Task(self.task.load(Ordering::Acquire)).kind() == DISMISSED;
-        if is_dismissed { ControlFlow::Break(()) } else { ControlFlow::Continue(number) }
+        let task = current();
+        if task.kind() == DISMISSED { ControlFlow::Break(()) } else { ControlFlow::Continue(task) }
     }
 
     fn sleepers(&self) -> MutexGuard<'_, Sleepers> {
@@ -232,14 +207,14 @@ mod tests {
 
     /// Every item of every task is done exactly once, in time, and as what it is; everybody goes home.
     fn every_item_is_done_once(tasks: &'static [usize], workers: usize) {
-        let team = Arc::new(Team::new(workers + 1));
+        let team = Arc::new(Team::new());
         let most = tasks.iter().copied().max().unwrap_or(0);
         let counts: Arc<Vec<AtomicUsize>> = Arc::new((0..tasks.len() * most).map(|_| AtomicUsize::new(0)).collect());
-        let followers: Vec<_> = (1..=workers)
-            .map(|worker| {
+        let followers: Vec<_> = (0..workers)
+            .map(|_| {
                 let (team, counts) = (team.clone(), counts.clone());
                 thread::spawn(move || {
-                    team.follow(worker, |kind, item| {
+                    team.follow(|kind, item| {
                         counts[kind as usize * most + item].fetch_add(1, Ordering::Relaxed);
                     });
                 })
@@ -269,7 +244,7 @@ mod tests {
     fn an_item_that_fails_is_done_and_the_leader_told() {
         shuttle::check_random(
             || {
-                let team = Team::new(2);
+                let team = Team::new();
                 assert!(team.lead(0, 2, |_, _| {}));
                 team.open.store(1, Ordering::Relaxed);
                 drop(Done { team: &team, in_order: false });
