@@ -3,7 +3,8 @@
 //! Nothing is handed over but numbers; what they stand for lies where all can see it. A ticket counts the items that were
 //! taken, with the number of the task in its upper half, so that whoever comes late takes no item of a task that is over:
 //! a task ends only when all of its items are done, hence the task of a ticket that names a real item is still the one
-//! that is announced. Workers without work look for some time, then sleep.
+//! that is announced. **Everybody takes items in ascending order**: what a worker has met lately it has met in an earlier block then
+//! (`plimsoll_store::Recent`), and whatever is recognised so, the numbers of states are the same. Workers without work look for some time, then sleep.
 
 #[cfg(test)]
 use shuttle::{hint::spin_loop, sync};
