@@ -190,8 +190,8 @@ fn stores_are_compared_with_every_state_held_and_in_caches() {
     let output = folder.sweep(&["--stores", "--sizes", "20,50,100", "--filter", "grid"]);
     assert_eq!(code(&output), 0, "{}", message(&output));
     let rows = folder.rows("cells.csv");
-    // Eight stores with every state, caches of two in three sizes, and the leanest once more in a tree and with packed keys.
-    assert_eq!(rows.len(), 8 + 6 + 2, "{rows:?}");
+    // Eight stores with every state, and caches of four in three sizes.
+    assert_eq!(rows.len(), 8 + 4 * 3, "{rows:?}");
     let codes = ["huffman:static", "\"huffman:trained(bfs,2%)\"", "\"huffman:trained(dfs,15%)\""];
     for code in codes {
         let cells = cells(&rows, &format!("grid.dve,bfs,full,{code},0,"));
