@@ -94,7 +94,9 @@ fn search(model: &Jit, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, 
         store = store.above(Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant));
     }
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);
-    let mut log = StepLog::new(Grant::unlimited(), None);
+    // On disk as in the program: only then it is never pruned.
+    let log_spill = setup.layers.map(|_| Spill::in_folders(&[folder.path()], SLOT, Grant::unlimited()).unwrap());
+    let mut log = StepLog::new(Grant::unlimited(), log_spill);
     let from = from.map(|(saved, bytes)| {
         let saved: Saved = serde_json::from_str(&saved).unwrap();
         saved.load(&mut &bytes[..], &mut store, &mut queue, &mut log, crew(setup.workers)).unwrap();
@@ -123,7 +125,7 @@ fn search(model: &Jit, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, 
 /// What a search that was set up so must have in common with the one in memory.
 fn compare(what: &str, truth: &Seen, seen: &Seen) {
     if seen.outcome.stats.forgotten == 0 {
-        assert_eq!(seen.outcome, truth.outcome, "{what}");
+        assert_eq!(seen.outcome, truth.outcome, "{what} {:?}", seen.report);
         assert!(seen.paths == truth.paths, "{what}: other paths");
         return;
     }

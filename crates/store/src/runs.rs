@@ -268,11 +268,11 @@ impl Layers {
                 sketch.add((key >> 64) as u64);
             }
         });
-        written?;
-        let run = writer.finish()?;
+        let run = written.and_then(|()| writer.finish());
         let mut shard = self.lock(shard);
+        // Also where nothing could be written: the search may go on in another way.
         shard.sketch = sketch;
-        shard.runs.extend(run);
+        shard.runs.extend(run?);
         count_time(&self.counts.flushing, start);
         Ok(())
     }
@@ -426,8 +426,8 @@ impl Layers {
     pub(crate) fn forgotten(&self) -> Option<(u64, u64)> {
         let forgotten = self.counts.forgotten.load(Ordering::Relaxed);
         let shards: Vec<_> = self.shards.iter().map(self::lock).collect();
-        let sketches: Option<Vec<&Distinct>> = shards.iter().map(|shard| shard.sketch.as_ref()).collect();
-        sketches.filter(|_| forgotten > 0).map(|sketches| (forgotten, Distinct::estimate_all(sketches)))
+        let sketches = shards.iter().filter_map(|shard| shard.sketch.as_ref());
+        (forgotten > 0).then(|| (forgotten, Distinct::estimate_all(sketches)))
     }
 
     pub fn report(&self) -> LayersReport {

@@ -116,16 +116,13 @@ impl Layers {
             let is_here = |hash: u64| shard_of(hash, form.common_bits) == number;
             let keys = states.order.len() as u64 / self.shards.len() as u64;
             let mut writer = Writer::new(&self.spill, &self.grant, form, keys, self.filter_bytes(keys));
-            let mut sketch = self.lock(number).sketch.take();
+            let mut shard = lock(&self.shards[number]);
             while let Some(&(hash, place)) = order.next_if(|&&(hash, _)| is_here(hash)) {
                 let key = untold(hash, form.common_bits);
                 writer.push_vector(key, states.at(place))?;
-                sketch.iter_mut().for_each(|sketch| sketch.add((key >> 64) as u64));
+                shard.sketch.iter_mut().for_each(|sketch| sketch.add((key >> 64) as u64));
             }
-            let run = writer.finish()?;
-            let mut shard = lock(&self.shards[number]);
-            shard.sketch = sketch;
-            shard.runs.extend(run);
+            shard.runs.extend(writer.finish()?);
             drop(shard);
             self.merge(number)?;
         }

@@ -86,13 +86,23 @@ impl Tiers {
                 _ => None,
             })
             .collect();
+        let mut done = Ok(());
         for older in older {
-            let young = Intern::one_of(self.shard_bits, stride, self.grant.clone())?;
-            let mut shard = Shard::new(Table::Vectors(young));
-            own(&mut shard).older = older;
-            self.shards.push(shard);
+            let shard = match (Intern::one_of(self.shard_bits, stride, self.grant.clone()), older) {
+                (Ok(young), older) => {
+                    let mut shard = Shard::new(Table::Vectors(young));
+                    own(&mut shard).older = older;
+                    Some(shard)
+                }
+                // As with keys, nothing that was not written is lost.
+                (Err(full), older) => {
+                    done = Err(full);
+                    older.map(|older| Shard::new(Table::Vectors(older)))
+                }
+            };
+            self.shards.extend(shard);
         }
-        Ok(())
+        done
     }
 }
 

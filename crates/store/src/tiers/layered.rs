@@ -154,15 +154,24 @@ impl Tiers {
         below.arena = (!below.everything).then_some(young);
         below.since = [below.since[1], level];
         let most = below.layers.generation_bytes(others) as usize / older.len();
+        let mut done = Ok(());
         for older in older {
-            let table = Packed::new(key_bits, self.shard_bits, &self.arena);
-            let mut table = table.map_err(|Full| Shortage::Memory)?;
-            table.limit(most);
-            let mut shard = Shard::new(Table::Packed(table));
-            own(&mut shard).frozen.extend(older);
-            self.shards.push(shard);
+            let shard = match (Packed::new(key_bits, self.shard_bits, &self.arena), older) {
+                (Ok(mut table), older) => {
+                    table.limit(most);
+                    let mut shard = Shard::new(Table::Packed(table));
+                    own(&mut shard).frozen.extend(older);
+                    Some(shard)
+                }
+                // The search may go on in another way, so nothing that was not written is lost.
+                (Err(Full), older) => {
+                    done = Err(Shortage::Memory);
+                    older.map(|older| Shard::new(Table::Packed(older)))
+                }
+            };
+            self.shards.extend(shard);
         }
-        below.layers.end_flush(others)
+        done.and_then(|()| below.layers.end_flush(others))
     }
 }
 
@@ -252,5 +261,54 @@ mod tests {
             asked += states.len();
         }
         assert!(asked >= 1000, "{asked}");
+    }
+
+    /// Where there is no memory for new tables what is in the old ones stays, for the search may go on in another way.
+    #[test]
+    fn nothing_is_lost_when_memory_ends_while_tables_are_replaced() {
+        let budget = Budget::new(256 << 10);
+        let grant = budget.grant("store", u64::MAX);
+        let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+        let candidates = Candidates::new(1, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
+        let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
+        let mut tiers = Tiers::exact(&coder, 2, &grant).unwrap().above(layers);
+        let (mut entry, mut keys) = (Entry::default(), Keys::default());
+        let (mut flushes, mut number, others) = (0, 0, budget.grant("others", u64::MAX));
+        let (mut found, mut taken) = (Vec::new(), 0);
+        while flushes < 6 {
+            let states: Vec<u32> = (number * 1000..(number + 1) * 1000).collect();
+            let needs = Needs { sorted: true, ..tiers.needs() };
+            entry.encode(&coder, Block::of(&states, &[0, 1000]), needs, &mut keys).unwrap();
+            while !tiers.has_room(&[&entry]) && flushes < 6 {
+                flushes += 1;
+                tiers.begin_flush(&coder, number, false);
+                (0..4).for_each(|shard| tiers.flush(shard).unwrap());
+                // What the tables that leave give back is taken by others.
+                let (held, on_disk) = (tiers.held().0 as u64, tiers.layers().unwrap().keys());
+                let leaves = tiers.below.as_ref().is_some_and(|below| !below.everything);
+                let ended = if flushes == 6 {
+                    tiers.below.as_mut().unwrap().arena = None;
+                    tiers.shards.iter_mut().for_each(|shard| own(shard).frozen.clear());
+                    taken = grant.left_bytes();
+                    assert!(others.take(taken));
+                    tiers.end_flush(&coder)
+                } else {
+                    tiers.end_flush(&coder)
+                };
+                found.push((ended.is_ok(), leaves, held, on_disk, tiers.held().0 as u64));
+            }
+            if flushes < 6 {
+                tiers.enter_all(Block::of(&states, &[0, 1000]), &entry).unwrap();
+            }
+            number += 1;
+        }
+        let (ended, leaves, ..) = found[5];
+        assert!(!ended && leaves && tiers.shards.len() == 4, "{found:?}");
+        // Every key is on disk or held.
+        others.give_back(taken);
+        tiers.begin_flush(&coder, number, true);
+        (0..4).for_each(|shard| tiers.flush(shard).unwrap());
+        assert!(tiers.layers().unwrap().keys() >= (number as u64 - 1) * 1000, "{found:?}");
     }
 }
