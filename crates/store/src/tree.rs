@@ -461,13 +461,7 @@ mod tests {
     fn roots_are_equal_exactly_when_states_are() {
         let mut draw = Draw::new(0);
         for width in 1..=130 {
-            check(Shape::even(width), &mut draw);
-            if Shape::can_be_learned(width) {
-                let sample: Vec<u32> = (0..50 * width as u32).map(|index| index * index % 11 % 4).collect();
-                let (two, three) = Shape::learned(width, &sample);
-                check(two, &mut draw);
-                three.into_iter().for_each(|three| check(three, &mut draw));
-            }
+            Shape::of_every_kind(width).into_iter().for_each(|shape| check(shape, &mut draw));
         }
     }
 

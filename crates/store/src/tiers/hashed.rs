@@ -21,10 +21,12 @@ impl Tiers {
         matches!(lock(&self.shards[0]).last, Table::Vectors(_))
     }
 
-    /// Could states be written as they are, instead of the roots of a tree?
+    /// Could states be written as they are, instead of the roots of a tree? Not without a table for every shard.
     pub fn can_give_up(&self, coder: &Coder) -> bool {
         let Coder::Tree(tree) = coder else { return false };
-        tree.width() <= MOST_WORDS && self.layers().is_some_and(Layers::can_be_hashed)
+        self.shards.len() == 1 << self.shard_bits
+            && tree.width() <= MOST_WORDS
+            && self.layers().is_some_and(Layers::can_be_hashed)
     }
 
     /// Should they be, for the tree takes too much memory beside what is on disk? At the latest while there is enough to take every key

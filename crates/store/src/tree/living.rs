@@ -129,13 +129,7 @@ mod tests {
     fn what_stays_keeps_its_roots_and_what_goes_leaves_nothing() {
         let mut draw = Draw::new(3);
         for width in (1..=20).chain([33, 64, 130]) {
-            check(Shape::even(width), &mut draw);
-            if Shape::can_be_learned(width) {
-                let sample: Vec<u32> = (0..50 * width as u32).map(|index| index * index % 11 % 4).collect();
-                let (two, three) = Shape::learned(width, &sample);
-                check(two, &mut draw);
-                three.into_iter().for_each(|three| check(three, &mut draw));
-            }
+            Shape::of_every_kind(width).into_iter().for_each(|shape| check(shape, &mut draw));
         }
     }
 

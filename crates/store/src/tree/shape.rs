@@ -49,6 +49,18 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Shapes of every kind for states of this width.
+    #[cfg(test)]
+    pub fn of_every_kind(width: usize) -> Vec<Shape> {
+        let mut shapes = vec![Shape::even(width)];
+        if Shape::can_be_learned(width) {
+            let sample: Vec<u32> = (0..50 * width as u32).map(|index| index * index % 11 % 4).collect();
+            let (two, three) = Shape::learned(width, &sample);
+            shapes.extend(std::iter::once(two).chain(three));
+        }
+        shapes
+    }
+
     /// Leaves of like width, paired level by level.
     pub fn even(width: usize) -> Shape {
         if width == 1 {
