@@ -73,12 +73,15 @@ impl Geometry {
             return (0..slots).fold(0, |found, place| found | (is(self.tag(line, place)) as u32) << place);
         }
         let bytes: &[u8] = bytemuck::cast_slice(line);
-        let mut tags = u128::from_le_bytes(bytes[slots as usize * 2..][..16].try_into().expect("sixteen bytes"));
-        (0..slots).fold(0, |found, place| {
-            let tag = tags as u16 & (u16::MAX >> (u16::BITS - tag_bits));
-            tags >>= tag_bits;
-            found | (is(tag) as u32) << place
-        })
+        let tags = u128::from_le_bytes(bytes[slots as usize * 2..][..16].try_into().expect("sixteen bytes"));
+        let is = |bits: u16| is(bits & u16::MAX >> (u16::BITS - tag_bits)) as u32;
+        match tags as u64 {
+            // Shifting one word takes half as long.
+            tags if slots * tag_bits <= u64::BITS => {
+                (0..slots).fold(0, |found, place| found | is((tags >> (place * tag_bits)) as u16) << place)
+            }
+            _ => (0..slots).fold(0, |found, place| found | is((tags >> (place * tag_bits)) as u16) << place),
+        }
     }
 
     #[inline(always)]

@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// How full a table may be of states that are held, where a line has so many places and where it has fewer; and one that is small,
 /// for then levels are narrow and many.
 const MANY_PLACES: usize = 8;
-const LOAD_PERCENT: usize = 85;
-const SHORT_LOAD_PERCENT: usize = 78;
+const LOAD_PERCENT: usize = 82;
+const SHORT_LOAD_PERCENT: usize = 75;
 const SMALL_LINES: usize = 1 << 15;
 const SMALL_LOAD_PERCENT: usize = 65;
 /// By how much tables grow.
-const GROWTH_PERCENT: usize = 118;
+const GROWTH_PERCENT: usize = 122;
 /// What it takes at least, where there is a choice, and up to which size growing costs nothing.
 const LEAST_GROWTH_PERCENT: usize = 110;
 const CHEAP_LINES: usize = 4096;
