@@ -69,7 +69,9 @@ enum Format<R> {
 impl<R: BufRead> EdgeReader<R> {
     /// Looks at how the file begins, which tells its format.
     pub fn new(mut input: R) -> Result<EdgeReader<R>, ReadError> {
-        let is_binary = input.fill_buf()?.first() == binary::MAGIC.first();
+        let head = input.fill_buf()?;
+        // The first byte tells; what is damaged there has the name of the format behind it still.
+        let is_binary = head.first() == binary::MAGIC.first() || head.get(1..4) == binary::MAGIC.get(1..4);
         let format = if is_binary { Format::Lts(LtsReader::new(input)?) } else { Format::Aut(AutReader::new(input)?) };
         Ok(EdgeReader { format })
     }

@@ -105,6 +105,13 @@ fn any_flipped_bit_and_any_missing_end_is_noticed() {
         let error = all_edges(&damaged).expect_err("a flipped bit").to_string();
         assert!(!error.is_empty());
     }
+    // Whichever bit of the first bytes it is, nobody speaks of another format.
+    for bit in 0..MAGIC.len() * 8 {
+        let mut damaged = whole.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        let error = EdgeReader::new(&damaged[..]).map(|_| ()).expect_err("a flipped bit").to_string();
+        assert!(error.contains(".lts"), "bit {bit}: {error}");
+    }
     for end in 0..whole.len() {
         assert!(all_edges(&whole[..end]).is_err(), "cut at {end}");
     }
