@@ -78,12 +78,12 @@ impl Keeper for Notebook<'_> {
 fn crew(workers: usize) -> Crew {
     let shard_bits = if workers == 1 { 0 } else { 2 };
     Crew {
-        workers,
         wave_successors: 2_000,
         block_successors: 200,
         shared_block_successors: [50; 2],
         shared_successors: 100,
         shard_bits,
+        ..Crew::of(workers)
     }
 }
 

@@ -93,12 +93,12 @@ struct Seen {
 
 fn small_crew(workers: usize, successors: usize) -> Crew {
     Crew {
-        workers,
         wave_successors: 40 * successors,
         block_successors: 3 * successors,
         shared_block_successors: [successors; 2],
         shared_successors: 2,
         shard_bits: if workers == 1 { 0 } else { 3 },
+        ..Crew::of(workers)
     }
 }
 
