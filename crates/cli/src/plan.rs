@@ -267,7 +267,9 @@ impl Facts {
         }
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        (2..=wanted).rev().map(crew_of).find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew_of(1))
+        let with_blocks = |crew: Crew| Crew::BLOCKS_EACH.map(|blocks_each| Crew { blocks_each, ..crew });
+        let mut crews = (2..=wanted).rev().map(crew_of).flat_map(with_blocks);
+        crews.find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew_of(1))
     }
 
     /// Bytes without which a stack cannot work.

@@ -7,7 +7,7 @@
 #[path = "common/corpus.rs"]
 mod corpus;
 
-use plimsoll_model::{Jit, Model};
+use plimsoll_model::{Around, Jit, Model, Successors};
 use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, bfs_with};
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::Packing;
@@ -22,10 +22,17 @@ const WORKERS: [usize; 3] = [1, 2, 5];
 const PERCENTS: [u64; 3] = [1, 10, 50];
 /// Of larger models every keeping of levels is tried with one number of workers and one grant only.
 const FEW_STATES: u64 = 20_000;
-/// Without so much memory for each shard there is no room for two tables, nor for the candidates of one block. States as they are take
-/// more: so many times their bytes, and those of a tree without nodes, which comes first.
-const LEAST_BYTES: u64 = 14 << 10;
-const LEAST_STATES: u64 = 1200;
+/// Of the memory that is not for indexes two tables have 82 per cent, so one has this part of it, in per cent; and beside its share a shard
+/// takes so much for what has a least size.
+const TABLE_PERCENT: u64 = 41;
+const BESIDE_BYTES: u64 = 4 << 10;
+const PAGE_BYTES: u64 = 4 << 10;
+/// A table of states as they are has so many places more than it can fill.
+const SPARE_STATES: u64 = 256;
+/// What a block of a run takes in memory, and what a run is written beside: 9 quarters of it.
+const INDEX_BYTES: u64 = 28;
+/// A block has at least so many states.
+const LEAST_BLOCK: u64 = 16;
 
 struct Seen {
     outcome: Outcome,
@@ -71,16 +78,34 @@ impl Keeper for Notebook<'_> {
 fn crew(workers: usize) -> Crew {
     let shard_bits = if workers == 1 { 0 } else { 2 };
     Crew {
-        workers,
         wave_successors: 2_000,
         block_successors: 200,
         shared_block_successors: [50; 2],
         shared_successors: 100,
         shard_bits,
+        ..Crew::of(workers)
     }
 }
 
-fn search(model: &Jit, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, Option<(String, Vec<u8>)>) {
+/// A model that takes note of the most successors of a state.
+struct Widest<'a> {
+    model: &'a Jit,
+    most: AtomicUsize,
+}
+
+impl Around for Widest<'_> {
+    fn inner(&self) -> &dyn Model {
+        self.model
+    }
+
+    fn successors_of(&self, state: &[u32], out: &mut Successors) {
+        let before = out.len();
+        self.model.successors(state, out);
+        self.most.fetch_max(out.len() - before, Ordering::Relaxed);
+    }
+}
+
+fn search(model: &dyn Model, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, Option<(String, Vec<u8>)>) {
     let (used, folder) = (model.used_bits(), tempfile::tempdir().unwrap());
     let codec = if Packing::new(&used).is_some() { Codec::Packed } else { Codec::Tree };
     let budget = Budget::new(setup.layers.map_or(1 << 40, |(_, bytes)| bytes));
@@ -149,27 +174,53 @@ struct Tried {
     cut: u32,
 }
 
-/// The least memory with which so many states can be searched: that of a table, a tree and a sieve that hold next to nothing, and 24 bytes for
-/// each block of 16 KiB on disk, twice while runs are merged.
-fn least_bytes(model: &Jit, states: u64, workers: usize) -> u64 {
-    let (used, shard_bits) = (model.used_bits(), crew(workers).shard_bits);
-    let packed_bytes: u64 = used.iter().map(|word| word.count_ones() as u64).sum::<u64>().div_ceil(8);
-    if Packing::new(&used).is_some() {
-        return (LEAST_BYTES << shard_bits) + states * packed_bytes / 300;
+/// The least memory with which a model can be searched on disk. What bounds it, whatever the number of states:
+/// - the successors that are entered at once must fit into one table of each shard, which is less than half of the memory;
+/// - while candidates of a level wait no runs are merged, so every table that leaves makes a run of its own, with an index;
+/// - a tree takes memory even without nodes, and has to be given up first.
+///
+/// And 28 bytes for each block of 16 KiB on disk, also while it is written again.
+fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64 {
+    let (used, crew, stats) = (model.used_bits(), crew(workers), &truth.stats);
+    let shards = 1 << crew.shard_bits;
+    // Pieces are cut by the mean so far, and that may be less than it is in the end.
+    let degree = 1 + stats.transitions / stats.states / 2;
+    let states_for = |successors: usize| (successors as u64 / degree).max(LEAST_BLOCK);
+    let block = if workers == 1 { crew.block_successors } else { crew.shared_block_successors[1] };
+    let at_once = (crew.blocks() as u64 * states_for(block)).min(states_for(crew.wave_successors)) * widest;
+    // Shards are not filled evenly.
+    let in_shard = (at_once / shards + 4 * (at_once / shards).isqrt()).max(1);
+    let packed_bytes = used.iter().map(|word| word.count_ones() as u64).sum::<u64>().div_ceil(8) + 1;
+    let is_packed = Packing::new(&used).is_some();
+    let (table_bytes, state_bytes) = if is_packed {
+        ((in_shard * packed_bytes * 100 / 82).next_multiple_of(PAGE_BYTES), packed_bytes)
+    } else {
+        let state_bytes = model.width() as u64 * 4 + 4;
+        ((in_shard * 100 / 85 + SPARE_STATES) * state_bytes, state_bytes)
+    };
+    let widest_level = stats.level_sizes.states.iter().copied().max().unwrap_or(0);
+    let candidates = 2 * widest_level * degree;
+    let runs = candidates / in_shard.max(table_bytes / state_bytes / 2);
+    let blocks = runs * table_bytes.div_ceil(BLOCK_BYTES as u64) + stats.states * state_bytes / BLOCK_BYTES as u64;
+    let index_bytes = blocks * INDEX_BYTES * 9 / 4;
+    let hashed = shards * (table_bytes * 100 / TABLE_PERCENT + BESIDE_BYTES) + index_bytes;
+    if is_packed {
+        return hashed;
     }
-    let state_bytes = model.width() as u64 * 4 + 8;
     let plenty = Budget::new(1 << 40).grant("store", u64::MAX);
     let empty = Chain::new(Codec::Tree, &used, 0, &plenty).unwrap().coder.bytes() as u64;
-    let hashed = ((LEAST_STATES * state_bytes) << shard_bits) + states * state_bytes / 300;
-    hashed.max(empty) + (LEAST_BYTES << shard_bits)
+    hashed.max(empty + shards * (2 * PAGE_BYTES + BESIDE_BYTES))
 }
 
 fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tried> {
     let plain = Setup { layers: None, workers: 1, most_states: Some(most_states), cut_after: usize::MAX };
-    let (truth, _) = search(model, plain, None);
+    let witness = Widest { model, most: AtomicUsize::new(0) };
+    let (truth, _) = search(&witness, plain, None);
     if !truth.outcome.complete {
         return None;
     }
+    let widest = witness.most.into_inner() as u64;
+    let least_bytes = |workers: usize| least_bytes(model, &truth.outcome, widest, workers);
     let states = truth.outcome.stats.states;
     let all = WORKERS.iter().flat_map(|&workers| PERCENTS.map(|percent| (workers, percent)));
     let all: Vec<(usize, u64)> = all.collect();
@@ -177,7 +228,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
     for (turn, keep) in KEEPS.into_iter().enumerate() {
         let some = if states < FEW_STATES { &all[..] } else { &all[(number + turn * 4) % all.len()..][..1] };
         for (round, &(workers, percent)) in some.iter().enumerate() {
-            let bytes = (truth.store_bytes * percent / 100).max(least_bytes(model, states, workers));
+            let bytes = (truth.store_bytes * percent / 100).max(least_bytes(workers));
             let setup = Setup { layers: Some((keep, bytes)), workers, most_states: None, cut_after: usize::MAX };
             let what = format!("{name}, {setup:?}");
             let (seen, _) = search(model, setup, None);
@@ -194,7 +245,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
                 continue;
             }
             // Somewhere, then somewhere else, with other workers, and so many shards.
-            let bytes = bytes.max(least_bytes(model, states, 5));
+            let bytes = bytes.max(least_bytes(5));
             let setup = Setup { layers: Some((keep, bytes)), ..setup };
             let (mut kept, mut cut_after) = (None, (number + round) * 7 % 23);
             for workers in [workers, WORKERS[(round + 1) % 3]] {

@@ -92,7 +92,14 @@ fn sound() -> Vec<Box<dyn Disk>> {
 fn small_crew(workers: usize) -> Crew {
     let (wave_successors, shared_successors) = (600, 2);
     let (block_successors, shared_block_successors) = (60, [20; 2]);
-    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors, shard_bits: 2 }
+    Crew {
+        wave_successors,
+        block_successors,
+        shared_block_successors,
+        shared_successors,
+        shard_bits: 2,
+        ..Crew::of(workers)
+    }
 }
 
 /// Compares a search on disk with one in memory, and says what was done on disk.
@@ -205,8 +212,8 @@ fn a_tree_that_takes_too_much_memory_is_given_up() {
     assert!(truth.outcome.complete && truth.states.len() > 5_000, "{}", truth.states.len());
     let mut given_up = 0;
     for (workers, shard_bits) in [(1, 0), (2, 0), (3, 2)] {
-        for keep in [Keep::All, Keep::Last(3), Keep::Auto] {
-            for percent in [30, 45, 60, 90, 150] {
+        for keep in [Keep::All, Keep::Last(1), Keep::Last(3), Keep::Auto] {
+            for percent in [30, 45, 60, 90, 100, 120, 150] {
                 let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
                 let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
                 let report = compare_with(&model, &truth, setup, ask, 0);
@@ -259,6 +266,8 @@ fn break_disks(model: &dyn Model, truth: &Seen, setup: Setup, beside: usize, fau
             Faulty::after(usize::MAX, broken * 5),
             Faulty::flipping(broken * 7),
             Faulty::losing_writes_after(broken),
+            Faulty::cutting_writes_after(broken),
+            Faulty::cutting_writes_in_silence_after(broken),
         ] {
             let store = layered(model, setup, beside, vec![Box::new(disk)]);
             let seen = search(model, store, small_crew(setup.workers), KEEP_GOING);

@@ -33,7 +33,14 @@ struct Seen {
 fn small_crew(workers: usize) -> Crew {
     let (wave_successors, shared_successors) = (600, 2);
     let (block_successors, shared_block_successors) = (60, [20; 2]);
-    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors, shard_bits: 2 }
+    Crew {
+        wave_successors,
+        block_successors,
+        shared_block_successors,
+        shared_successors,
+        shard_bits: 2,
+        ..Crew::of(workers)
+    }
 }
 
 fn search(model: &dyn Model, order: Order, mut store: Chain) -> Seen {

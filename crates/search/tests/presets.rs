@@ -39,7 +39,14 @@ struct Found {
 fn crew(workers: usize, shard_bits: u32) -> Crew {
     let (wave_successors, shared_successors) = (160, 2);
     let (block_successors, shared_block_successors) = (12, [4; 2]);
-    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors, shard_bits }
+    Crew {
+        wave_successors,
+        block_successors,
+        shared_block_successors,
+        shared_successors,
+        shard_bits,
+        ..Crew::of(workers)
+    }
 }
 
 fn search(model: &dyn Model, mut store: Chain, crew: Crew) -> Found {

@@ -93,12 +93,12 @@ struct Seen {
 
 fn small_crew(workers: usize, successors: usize) -> Crew {
     Crew {
-        workers,
         wave_successors: 40 * successors,
         block_successors: 3 * successors,
         shared_block_successors: [successors; 2],
         shared_successors: 2,
         shard_bits: if workers == 1 { 0 } else { 3 },
+        ..Crew::of(workers)
     }
 }
 
@@ -352,7 +352,7 @@ impl Disk for Shared {
 }
 
 /// Writes a checkpoint to a disk, and goes on from it; none if it could not be written.
-fn through(disk: Faulty, kept: &Kept, model: &Counters) -> Option<Result<Seen, Unloaded>> {
+fn through(disk: Faulty, kept: &Kept, model: &Counters, codec: Codec) -> Option<Result<Seen, Unloaded>> {
     let disk = Arc::new(disk);
     let mut writer = Writer::new(Shared(disk.clone()), Grant::unlimited());
     writer.write_all(&kept.bytes).and_then(|()| writer.finish()).ok()?;
@@ -361,30 +361,48 @@ fn through(disk: Faulty, kept: &Kept, model: &Counters) -> Option<Result<Seen, U
         return Some(Err(error.into()));
     }
     let kept = Kept { bytes, ..kept.clone() };
-    let setting = unlimited(Codec::Tree, small_crew(2, 100), ALL);
+    let setting = unlimited(codec, small_crew(2, 100), ALL);
     Some(search(model, &setting, Some(&kept)).map(|(seen, _)| seen))
 }
 
+/// Also where states were in runs, as keys and as they are.
 #[test]
 fn whatever_fails_on_disk_the_answer_is_the_same_or_none() {
-    let model = Counters { width: 6, most: 4 };
-    let setting = unlimited(Codec::Tree, small_crew(1, 100), ALL);
-    let (whole, _) = search(&model, &setting, None).unwrap();
-    let (_, kept) = search(&model, &Setting { due: vec![5], ..setting }, None).unwrap();
-    let kept = &kept[0];
-    assert_eq!(through(Faulty::sound(), kept, &model).unwrap().unwrap(), whole);
-    let blocks = kept.bytes.len() / (64 << 10) + 2;
-    for count in 0..blocks {
-        assert!(through(Faulty::after(count, usize::MAX), kept, &model).is_none(), "write {count} of {blocks}");
-        assert!(through(Faulty::after(usize::MAX, 2 * count), kept, &model).unwrap().is_err(), "read {count}");
-        assert!(through(Faulty::losing_writes_after(count), kept, &model).unwrap().is_err(), "lost {count}");
+    for (codec, layered, bytes) in
+        [(Codec::Tree, false, 1 << 36), (Codec::Packed, true, 30 << 10), (Codec::Plain, true, 150 << 10)]
+    {
+        let model = Counters { width: 6, most: 4 };
+        let setting = unlimited(codec, small_crew(1, 100), ALL);
+        let (whole, _) = search(&model, &setting, None).unwrap();
+        let due = vec![if layered { 18 } else { 5 }];
+        let memory = [bytes, 1 << 36, 1 << 36];
+        let (_, kept) = search(&model, &Setting { due, layered, memory, ..setting }, None).unwrap();
+        let kept = &kept[0];
+        let mut store = Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
+        assert_eq!(store.load(0, &mut &kept.bytes[..]).unwrap().is_none(), layered, "{codec:?}");
+        let through = |disk: Faulty| through(disk, kept, &model, codec);
+        assert_eq!(numbered(&through(Faulty::sound()).unwrap().unwrap()), numbered(&whole), "{codec:?}");
+        let blocks = kept.bytes.len() / (64 << 10) + 2;
+        for count in 0..blocks {
+            assert!(through(Faulty::after(count, usize::MAX)).is_none(), "write {count} of {blocks}");
+            assert!(through(Faulty::cutting_writes_after(count)).is_none(), "write {count} of {blocks}");
+            assert!(through(Faulty::after(usize::MAX, 2 * count)).unwrap().is_err(), "read {count}");
+            assert!(through(Faulty::losing_writes_after(count)).unwrap().is_err(), "lost {count}");
+            assert!(through(Faulty::cutting_writes_in_silence_after(count)).unwrap().is_err(), "cut {count}");
+        }
+        assert!(through(Faulty::failing_to_sync_after(0)).is_none());
+        let mut draw = Draw::new(7);
+        for _ in 0..100 {
+            let bit = draw.below(kept.bytes.len() as u64 * 8) as usize;
+            assert!(through(Faulty::flipping(bit)).unwrap().is_err(), "bit {bit}");
+        }
     }
-    assert!(through(Faulty::failing_to_sync_after(0), kept, &model).is_none());
-    let mut draw = Draw::new(7);
-    for _ in 0..100 {
-        let bit = draw.below(kept.bytes.len() as u64 * 8) as usize;
-        assert!(through(Faulty::flipping(bit), kept, &model).unwrap().is_err(), "bit {bit}");
-    }
+}
+
+/// What must be the same also where candidates waited, which are part of a frontier.
+fn numbered(seen: &Seen) -> (&Verdict, [u64; 4], &Vec<Vec<u32>>) {
+    let stats = &seen.outcome.stats;
+    (&seen.outcome.verdict, [stats.states, stats.transitions, stats.levels.into(), stats.matched], &seen.paths)
 }
 
 #[test]

@@ -359,12 +359,12 @@ fn workers_shards_and_room_for_few_states_change_nothing_that_counts() {
         let codec = if seed % 3 == 0 { Codec::Tree } else { Codec::Packed };
         for capacity in [1 << 20, truth.expanded.len() / 2 + 4] {
             let crew = |workers: usize, successors: usize| Crew {
-                workers,
                 wave_successors: 24,
                 block_successors: 3 * successors,
                 shared_block_successors: [successors; 2],
                 shared_successors: 2,
                 shard_bits: successors as u32 % 4,
+                ..Crew::of(workers)
             };
             let alone = search(model, levels(model, codec, &row, 0, capacity), crew(1, 3));
             // With too little room it may take long.

@@ -88,7 +88,14 @@ fn crew(workers: usize, successors: usize) -> Crew {
     // However one worker cuts waves into blocks, and several do.
     let (block_successors, shared_block_successors) = (3 * successors, [successors; 2]);
     let shard_bits = successors as u32 % 4;
-    Crew { workers, wave_successors, block_successors, shared_block_successors, shared_successors, shard_bits }
+    Crew {
+        wave_successors,
+        block_successors,
+        shared_block_successors,
+        shared_successors,
+        shard_bits,
+        ..Crew::of(workers)
+    }
 }
 
 /// Compares several workers with one, and many shards with few; returns how many workers took part at most. `store` is

@@ -381,6 +381,45 @@ impl Packed {
         count
     }
 
+    /// Takes the mark from those of the keys with a mark that are here, and returns how many. Keys whose homes are full come last, as when
+    /// keys are inserted: otherwise whoever looks for what is not here waits for one line after the other.
+    pub fn recognise(&self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
+        by_length!(self, LONG => self.recognise_with::<LONG>(keys, fresh, places))
+    }
+
+    #[inline(always)]
+    fn recognise_with<const LONG: bool>(&self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
+        places.clear();
+        for (index, (&high, fresh)) in keys.high.iter().zip(fresh).enumerate() {
+            if fresh.load(Ordering::Relaxed) == 1 && !self.is_too_long(keys.key(index)) {
+                self.parts[self.part_of(high)].find_home(high);
+                places.push(index as u32);
+            }
+        }
+        let mut count = 0;
+        let mut answer = |index: u32, known: bool| {
+            if known {
+                fresh[index as usize].store(0, Ordering::Relaxed);
+                count += 1;
+            }
+        };
+        places.retain(|&index| {
+            let key = keys.key(index as usize);
+            let part = &self.parts[self.part_of((key >> 64) as u64)];
+            let Some(known) = part.is_at_home::<LONG>(key) else {
+                part.ask_elsewhere((key >> 64) as u64);
+                return true;
+            };
+            answer(index, known);
+            false
+        });
+        for &index in &*places {
+            let key = keys.key(index as usize);
+            answer(index, self.parts[self.part_of((key >> 64) as u64)].is_elsewhere::<LONG>(key));
+        }
+        count
+    }
+
     /// Inserts one key, for which there is room; true if it was not there.
     pub fn insert_one(&mut self, key: u128) -> bool {
         let part = self.part_of((key >> 64) as u64);
@@ -389,11 +428,17 @@ impl Packed {
 
     /// Is the key there? It may be longer than those that are.
     pub fn contains(&self, key: u128) -> bool {
-        if key.checked_shl(self.key_bits).is_some_and(|rest| rest != 0) {
+        if self.is_too_long(key) {
             return false;
         }
         let part = self.part_of((key >> 64) as u64);
         by_length!(self, LONG => self.parts[part].contains::<LONG>(key))
+    }
+
+    /// Is it longer than those that are here?
+    #[inline(always)]
+    fn is_too_long(&self, key: u128) -> bool {
+        key.checked_shl(self.key_bits).is_some_and(|rest| rest != 0)
     }
 
     /// Visits all keys as they lie, without the bits they have in common; that takes no memory.

@@ -4,8 +4,6 @@
 const LEAST_SUCCESSORS: usize = 512;
 /// Words of a block that stays in the processor's caches.
 const NEAR_WORDS: usize = 32 << 10;
-/// Blocks for each worker of a part of a wave.
-const BLOCKS_PER_WORKER: usize = 4;
 
 /// Who searches, and in how large pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +15,8 @@ pub struct Crew {
     /// held at once then.
     pub block_successors: usize,
     pub shared_block_successors: [usize; 2],
+    /// Blocks of a part of a wave for each of several workers: the more, the less they wait for whoever has the last.
+    pub blocks_each: usize,
     /// Smaller waves are not worth calling others.
     pub shared_successors: usize,
     /// Into how many shards a store of one shard is divided, as a power of two, before others are called for the first
@@ -29,6 +29,8 @@ impl Crew {
     pub const BLOCK_SUCCESSORS: usize = 8192;
     /// Enough for many workers.
     pub const WAVE_SUCCESSORS: usize = 1 << 20;
+    /// Blocks for each worker where there is memory for them, and where there is little.
+    pub const BLOCKS_EACH: [usize; 2] = [8, 4];
     /// Blocks of wide states have fewer of them: so many words of successors are enough.
     const BLOCK_WORDS: usize = 1 << 19;
 
@@ -49,6 +51,7 @@ impl Crew {
             wave_successors: Crew::WAVE_SUCCESSORS,
             block_successors: Crew::BLOCK_SUCCESSORS,
             shared_block_successors: [512, 8192],
+            blocks_each: Crew::BLOCKS_EACH[0],
             shared_successors: 4096,
             shard_bits: shard_bits(workers),
         }
@@ -63,7 +66,7 @@ impl Crew {
 
     /// How many blocks are held at once, at most.
     pub fn blocks(&self) -> usize {
-        if self.workers == 1 { 1 } else { self.workers * BLOCKS_PER_WORKER }
+        if self.workers == 1 { 1 } else { self.workers * self.blocks_each }
     }
 }
 

@@ -197,8 +197,9 @@ impl Expansion {
             return;
         }
         let (mut entry, mut again) = (std::mem::take(&mut self.entry), std::mem::take(&mut self.parents_again));
+        let mut key = Vec::new();
         let lanes_of = |state: &[u32]| {
-            let mut key = Vec::new();
+            key.clear();
             coder.keys_of(state, keys, &mut key).map_or(0, |()| key.first().map_or(0, |&key| tiers.lanes(key)))
         };
         entry.recognised(self.block(), &mut again, lanes_of);

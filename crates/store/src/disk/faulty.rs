@@ -1,5 +1,5 @@
-//! A disk in memory that fails on purpose, for tests: writes or reads are refused after some, written bits change, or
-//! writes are lost without a word.
+//! A disk in memory that fails on purpose, for tests: writes or reads are refused after some, written bits change, writes end
+//! too soon, or they are lost without a word.
 
 use super::Disk;
 use std::io;
@@ -16,6 +16,8 @@ pub struct Faulty {
     flipped: Option<usize>,
     /// Whoever may not write is not told.
     silent: bool,
+    /// Of what may not be written the first half is.
+    short: bool,
 }
 
 impl Faulty {
@@ -34,6 +36,7 @@ impl Faulty {
             syncs_left: AtomicUsize::new(usize::MAX),
             flipped: None,
             silent: false,
+            short: false,
         }
     }
 
@@ -45,6 +48,16 @@ impl Faulty {
     /// A disk that keeps so many writes and forgets the others.
     pub fn losing_writes_after(writes: usize) -> Faulty {
         Faulty { silent: true, ..Faulty::after(writes, usize::MAX) }
+    }
+
+    /// A disk that, after so many writes, keeps the first half of each and says that there is no space for the other.
+    pub fn cutting_writes_after(writes: usize) -> Faulty {
+        Faulty { short: true, ..Faulty::after(writes, usize::MAX) }
+    }
+
+    /// The same without a word.
+    pub fn cutting_writes_in_silence_after(writes: usize) -> Faulty {
+        Faulty { short: true, ..Faulty::losing_writes_after(writes) }
     }
 
     /// A disk that fails to sync after so many times.
@@ -66,9 +79,12 @@ fn may(left: &AtomicUsize) -> bool {
 impl Disk for Faulty {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        if !may(&self.writes_left) {
-            let full = io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
-            return if self.silent { Ok(()) } else { Err(full) };
+        let may_write = may(&self.writes_left);
+        let bytes = if may_write || !self.short { bytes } else { &bytes[..bytes.len() / 2] };
+        let full = || io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
+        let told = if may_write || self.silent { Ok(()) } else { Err(full()) };
+        if !may_write && !self.short {
+            return told;
         }
         let (start, end) = (offset as usize, offset as usize + bytes.len());
         if all.len() < end {
@@ -79,7 +95,7 @@ impl Disk for Faulty {
         if let Some(bit) = self.flipped.filter(|bit| (start..end).contains(&(bit / 8))) {
             all[bit / 8] ^= 1 << (bit % 8);
         }
-        Ok(())
+        told
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {

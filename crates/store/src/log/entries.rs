@@ -110,6 +110,7 @@ impl<'a> Entries<'a> {
         self.at >= self.end
     }
 
+    #[inline(always)]
     fn piece(&mut self) -> u8 {
         let byte = self.bytes[self.at / 2];
         self.at += 1;
@@ -127,29 +128,40 @@ impl<'a> Entries<'a> {
             }
         }
     }
+
+    /// The position behind so many that were passed over, of a parent that is so much further.
+    #[inline(always)]
+    fn beyond(&self, step: u64, gap: u32) -> u32 {
+        if step == 0 { self.last.next + gap } else { gap }
+    }
+
+    /// Step and position of an entry that takes more than one piece.
+    #[inline(never)]
+    fn longer(&mut self, code: u8) -> (u64, u32) {
+        if code == WHOLE {
+            return (self.number(), self.number() as u32);
+        }
+        let step = code - FAR;
+        let gap = self.number() as u32 + SHORT[step as usize].1;
+        (step as u64, self.beyond(step as u64, gap))
+    }
 }
 
 impl Iterator for Entries<'_> {
     type Item = (u64, u32);
 
+    #[inline]
     fn next(&mut self) -> Option<(u64, u32)> {
         if self.is_done() {
             return None;
         }
         let code = self.piece();
-        let (step, gap) = match code {
-            WHOLE => {
-                let (step, position) = (self.number(), self.number() as u32);
-                self.last = Last::after(self.last.parent + step, position);
-                return Some((self.last.parent, position));
-            }
-            FAR.. => ((code - FAR) as u64, self.number() as u32 + SHORT[(code - FAR) as usize].1),
-            _ => {
-                let step = (code >= SHORT[1].0) as usize + (code >= SHORT[2].0) as usize;
-                (step as u64, (code - SHORT[step].0) as u32)
-            }
+        let (step, position) = if code < FAR {
+            let step = (code >= SHORT[1].0) as usize + (code >= SHORT[2].0) as usize;
+            (step as u64, self.beyond(step as u64, (code - SHORT[step].0) as u32))
+        } else {
+            self.longer(code)
         };
-        let position = if step == 0 { self.last.next + gap } else { gap };
         self.last = Last::after(self.last.parent + step, position);
         Some((self.last.parent, position))
     }

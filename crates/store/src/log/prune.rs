@@ -109,11 +109,7 @@ impl StepLog {
         let mut steps = Steps::default();
         for (chunk, end, parent) in self.chunk_ends().rev() {
             steps.take(chunk.entries(&chunk.loaded()), chunk.parent_before, chunk.steps(end, parent));
-            steps.walk_back(end as usize, parent as usize, |number, parent| {
-                if is_kept(&kept, number) && parent < number {
-                    keep(&mut kept, parent);
-                }
-            });
+            steps.keep_parents(end as usize, parent as usize, &mut kept);
         }
         kept
     }
@@ -169,17 +165,27 @@ impl Steps {
         }
     }
 
-    /// The numbers and parents of the entries before `number`, of which the last has this parent.
-    fn walk_back(&self, mut number: usize, mut parent: usize, mut each: impl FnMut(usize, usize)) {
+    /// Keeps the parents of those entries before `number` that are kept; the last of them has this parent.
+    fn keep_parents(&self, mut number: usize, mut parent: usize, kept: &mut [u64]) {
         let mut at = self.len;
         while at > 0 {
             let left = (at - 1) % 64 + 1;
-            let zeros = ((self.bits[(at - 1) / 64] << (64 - left)).leading_zeros() as usize).min(left);
-            (at, parent) = (at - zeros, parent - zeros);
-            if zeros < left {
-                (at, number) = (at - 1, number - 1);
-                each(number, parent);
+            let mut bits = self.bits[(at - 1) / 64] & u64::MAX >> (64 - left);
+            let ones = bits.count_ones() as usize;
+            // Of old entries few are kept.
+            if count_kept(kept, number - ones, number) > 0 {
+                let (mut above, mut parent) = (left, parent);
+                for number in (number - ones..number).rev() {
+                    let place = bits.ilog2() as usize;
+                    bits ^= 1 << place;
+                    parent -= above - 1 - place;
+                    above = place;
+                    if is_kept(kept, number) && parent < number {
+                        keep(kept, parent);
+                    }
+                }
             }
+            (at, number, parent) = (at - left, number - ones, parent - (left - ones));
         }
     }
 }

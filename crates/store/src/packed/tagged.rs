@@ -1,15 +1,17 @@
 //! Lines whose keys come and go, and have tags: small numbers that may change, between heads and tails.
 //!
 //! Where keys leave, an empty place tells nothing about who may be elsewhere. So a line counts the keys that came by and lie in
-//! other lines; each takes that back when it leaves. Only where some did does a lookup go on.
+//! other lines; each takes that back when it leaves. Only where some did does a lookup go on. Tries come in pairs of lines that are
+//! neighbours, and the first line of a pair counts who went to the second apart from who went on to other pairs: the neighbour
+//! is close, and other pairs are not in the processor's caches.
 
 use super::geometry::{Geometry, HEAD_BITS, LINE_BITS, scan};
-use crate::arena::{LINE, Line};
+use crate::arena::{LINE, Line, Pages};
 
 /// Who came by is counted in the last bits of a line. If more did than fit, it stays so until all are counted again.
-pub const PASSED_BITS: u32 = 3;
-const PASSED_SHIFT: u32 = u32::BITS - PASSED_BITS;
-const MANY: u32 = (1 << PASSED_BITS) - 1;
+pub const PASSED_BITS: u32 = NEXT.bits + FAR.bits;
+const NEXT: Counter = Counter { bits: 3, shift: u32::BITS - 3 };
+const FAR: Counter = Counter { bits: 2, shift: NEXT.shift - 2 };
 
 impl Geometry {
     /// The same with the longest keys that take no more room, but of at most 64 bits: what would be left over in lines is
@@ -71,12 +73,15 @@ impl Geometry {
             return (0..slots).fold(0, |found, place| found | (is(self.tag(line, place)) as u32) << place);
         }
         let bytes: &[u8] = bytemuck::cast_slice(line);
-        let mut tags = u128::from_le_bytes(bytes[slots as usize * 2..][..16].try_into().expect("sixteen bytes"));
-        (0..slots).fold(0, |found, place| {
-            let tag = tags as u16 & (u16::MAX >> (u16::BITS - tag_bits));
-            tags >>= tag_bits;
-            found | (is(tag) as u32) << place
-        })
+        let tags = u128::from_le_bytes(bytes[slots as usize * 2..][..16].try_into().expect("sixteen bytes"));
+        let is = |bits: u16| is(bits & u16::MAX >> (u16::BITS - tag_bits)) as u32;
+        match tags as u64 {
+            // Shifting one word takes half as long.
+            tags if slots * tag_bits <= u64::BITS => {
+                (0..slots).fold(0, |found, place| found | is((tags >> (place * tag_bits)) as u16) << place)
+            }
+            _ => (0..slots).fold(0, |found, place| found | is((tags >> (place * tag_bits)) as u16) << place),
+        }
     }
 
     #[inline(always)]
@@ -104,27 +109,78 @@ impl Geometry {
 /// Did keys come by that lie in other lines?
 #[inline(always)]
 pub fn is_passed(line: &Line) -> bool {
-    line[LINE - 1] >> PASSED_SHIFT > 0
+    line[LINE - 1] >> FAR.shift > 0
 }
 
-/// A key comes by; true if from now on nobody knows how many did.
+/// Did keys go on to the second line of the pair that begins here?
 #[inline(always)]
-pub fn pass(line: &mut Line) -> bool {
-    let passed = line[LINE - 1] >> PASSED_SHIFT;
-    line[LINE - 1] += ((passed < MANY) as u32) << PASSED_SHIFT;
-    passed + 1 == MANY
+pub fn is_next_taken(line: &Line) -> bool {
+    NEXT.count(line) > 0
 }
 
-/// A key that came by lies elsewhere no more.
+/// Did keys go on to other pairs of lines?
 #[inline(always)]
-pub fn take_back(line: &mut Line) {
-    let passed = line[LINE - 1] >> PASSED_SHIFT;
-    line[LINE - 1] -= ((passed > 0 && passed < MANY) as u32) << PASSED_SHIFT;
+pub fn is_left(line: &Line) -> bool {
+    FAR.count(line) > 0
+}
+
+/// The lines that count a key that lies where it came to on this try, by their tries, and how; where it is on the try after the
+/// last, the last does.
+#[inline(always)]
+fn counters(attempt: u32) -> impl Iterator<Item = (u32, Counter)> {
+    let pairs = (1..attempt.saturating_sub(1)).step_by(2).map(|first| (first, FAR));
+    pairs.chain((attempt.is_multiple_of(2)).then_some((attempt - 1, NEXT)))
+}
+
+impl Geometry {
+    /// A key comes by lines, up to the one it finds room in on this try; returns of how many lines nobody knows from now on who came by.
+    #[inline(always)]
+    pub fn pass(&self, lines: &mut Pages, home: usize, rest: u64, attempt: u32) -> usize {
+        counters(attempt).map(|(at, counter)| counter.add(lines.line_mut(self.line(home, rest, at))) as usize).sum()
+    }
+
+    /// A key that came by lies elsewhere no more.
+    #[inline(always)]
+    pub fn take_back(&self, lines: &mut Pages, home: usize, rest: u64, attempt: u32) {
+        counters(attempt).for_each(|(at, counter)| counter.take_back(lines.line_mut(self.line(home, rest, at))));
+    }
 }
 
 /// As if nobody had come by.
 pub fn unpass(line: &mut Line) {
-    line[LINE - 1] &= !(MANY << PASSED_SHIFT);
+    line[LINE - 1] &= u32::MAX >> PASSED_BITS;
+}
+
+/// Some bits of the last word of a line.
+#[derive(Clone, Copy)]
+struct Counter {
+    bits: u32,
+    shift: u32,
+}
+
+impl Counter {
+    const fn many(self) -> u32 {
+        (1 << self.bits) - 1
+    }
+
+    #[inline(always)]
+    fn count(self, line: &Line) -> u32 {
+        line[LINE - 1] >> self.shift & self.many()
+    }
+
+    /// One more; true if from now on nobody knows how many.
+    #[inline(always)]
+    fn add(self, line: &mut Line) -> bool {
+        let count = self.count(line);
+        line[LINE - 1] += ((count < self.many()) as u32) << self.shift;
+        count + 1 == self.many()
+    }
+
+    #[inline(always)]
+    fn take_back(self, line: &mut Line) {
+        let count = self.count(line);
+        line[LINE - 1] -= ((count > 0 && count < self.many()) as u32) << self.shift;
+    }
 }
 
 #[cfg(test)]
@@ -138,7 +194,7 @@ mod tests {
 
     fn try_out<const LONG: bool>(geometry: Geometry, draw: &mut Draw) {
         let (mut line, mut twin): (Line, Twin) = ([0; LINE], vec![None; geometry.slots()]);
-        let (mut passed, low_bits) = (0, geometry.key_bits().saturating_sub(64));
+        let (mut passed, low_bits) = ([0, 0], geometry.key_bits().saturating_sub(64));
         for _ in 0..500 {
             let place = draw.below(geometry.slots() as u64) as u32;
             let tag = draw.bits() as u16 >> (16 - geometry.tag_bits());
@@ -151,17 +207,20 @@ mod tests {
                     geometry.set_tag(&mut line, place, tag);
                     twin[place as usize].iter_mut().for_each(|held| held.2 = tag);
                 }
-                2 if draw.below(2) == 0 => {
-                    passed = (passed + 1).min(MANY + 1);
-                    assert_eq!(pass(&mut line), passed == MANY);
-                }
                 2 if draw.below(9) == 0 => {
-                    passed = 0;
+                    passed = [0, 0];
                     unpass(&mut line);
                 }
                 2 => {
-                    take_back(&mut line);
-                    passed -= (passed > 0 && passed < MANY) as u32;
+                    let which = draw.below(2) as usize;
+                    let (counter, passed) = ([NEXT, FAR][which], &mut passed[which]);
+                    if draw.below(2) == 0 {
+                        *passed = (*passed + 1).min(counter.many() + 1);
+                        assert_eq!(counter.add(&mut line), *passed == counter.many());
+                    } else {
+                        counter.take_back(&mut line);
+                        *passed -= (*passed > 0 && *passed < counter.many()) as u32;
+                    }
                 }
                 _ => {
                     let low = draw.bits() & u64::MAX.checked_shl(64 - low_bits).unwrap_or(0);
@@ -174,7 +233,8 @@ mod tests {
                     }
                 }
             }
-            assert_eq!(is_passed(&line), passed > 0);
+            assert_eq!((is_next_taken(&line), is_left(&line)), (passed[0] > 0, passed[1] > 0));
+            assert_eq!(is_passed(&line), passed != [0, 0]);
             let odd = (0..geometry.slots() as u32).filter(|&place| geometry.tag(&line, place) % 2 == 1);
             assert_eq!(geometry.tags_that(&line, |tag| tag % 2 == 1), odd.map(|place| 1 << place).sum());
             for (place, held) in (0u32..).zip(&twin) {
@@ -187,6 +247,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn who_comes_by_is_counted_where_it_is_looked_for() {
+        let names = |attempt: u32| -> Vec<(u32, bool)> {
+            counters(attempt).map(|(at, counter)| (at, counter.shift == FAR.shift)).collect()
+        };
+        assert_eq!((names(1), names(2), names(3)), (vec![], vec![(1, false)], vec![(1, true)]));
+        assert_eq!(names(4), [(1, true), (3, false)]);
+        assert_eq!(names(7), [(1, true), (3, true), (5, true)]);
+        assert_eq!(names(8), [(1, true), (3, true), (5, true), (7, false)]);
     }
 
     #[test]

@@ -9,6 +9,8 @@
 pub const MOST_KEYS: usize = 8192;
 /// Number of keys, length of low bits, bits below all keys, words of upper bits; the first key.
 const HEAD: usize = 24;
+/// Low bits of at most so many are read as one word.
+const SHORT_LOW_BITS: u32 = 56;
 /// Reading bits may look at so many bytes behind them.
 const BEHIND: usize = 24;
 
@@ -119,6 +121,8 @@ pub struct Head {
     count: usize,
     shift: u32,
     low_bits: u32,
+    /// Have keys no more than 64 bits?
+    is_short: bool,
     /// Where low bits begin.
     lows: usize,
 }
@@ -130,7 +134,8 @@ impl Head {
         let first = u128::from_le_bytes(bytes[8..HEAD].try_into().expect("sixteen bytes"));
         let (low_bits, shift) = (bytes[4] as u32, bytes[5] as u32);
         let words = u16::from_le_bytes([bytes[6], bytes[7]]) as usize;
-        Head { first, count, shift, low_bits, lows: HEAD + words * 8 }
+        let is_short = shift >= u64::BITS && low_bits <= SHORT_LOW_BITS;
+        Head { first, count, shift, low_bits, is_short, lows: HEAD + words * 8 }
     }
 
     /// How many bytes whoever looks for keys may look at.
@@ -168,7 +173,7 @@ impl<'a> Block<'a> {
     fn low(&self, index: usize) -> u128 {
         let at = self.head.lows * 8 + index * self.head.low_bits as usize;
         let (byte, skip) = (at / 8, at % 8);
-        if self.head.low_bits <= 56 {
+        if self.head.low_bits <= SHORT_LOW_BITS {
             let word = u64::from_le_bytes(self.bytes[byte..][..8].try_into().expect("eight bytes"));
             return (word >> skip & ((1 << self.head.low_bits) - 1)) as u128;
         }
@@ -192,7 +197,7 @@ impl<'a> Block<'a> {
             }
             let upper = word * 64 + left.trailing_zeros() as usize - index;
             left &= left - 1;
-            self.head.first + (((upper as u128) << self.head.low_bits | self.low(index)) << self.head.shift)
+            self.join(upper, index)
         })
     }
 
@@ -213,7 +218,7 @@ impl<'a> Block<'a> {
             let one = word * 64 + left.trailing_zeros() as usize;
             left &= left - 1;
             place.bit = one + 1;
-            self.head.first + ((((one - index) as u128) << self.head.low_bits | self.low(index)) << self.head.shift)
+            self.join(one - index, index)
         }));
         place.index = end;
     }
@@ -226,14 +231,7 @@ impl<'a> Block<'a> {
     /// The same where one key may be there several times, and `is_it` says which of them is meant, by its number.
     #[inline(always)]
     pub fn matches(&self, key: u128, place: &mut Place, mut is_it: impl FnMut(usize) -> bool) -> bool {
-        let Some(distance) = key.checked_sub(self.head.first).filter(|distance| distance & mask(self.head.shift) == 0)
-        else {
-            return false;
-        };
-        let value = distance >> self.head.shift;
-        let (upper, low) = (value >> self.head.low_bits, value & mask(self.head.low_bits));
-        // More zeros than the block has ones and bits means that all keys are smaller.
-        let Some(upper) = usize::try_from(upper).ok().filter(|&upper| upper < self.head.lows * 8) else { return false };
+        let Some((upper, low)) = self.split(key) else { return false };
         self.skip_to(upper, place);
         let mut at = *place;
         while at.index < self.head.count && self.word(at.bit / 64) >> (at.bit % 64) & 1 == 1 {
@@ -246,6 +244,37 @@ impl<'a> Block<'a> {
             }
         }
         false
+    }
+
+    /// The key with this upper part and the low bits of number `index`. Short keys, which most are, need no long arithmetic.
+    #[inline(always)]
+    fn join(&self, upper: usize, index: usize) -> u128 {
+        let Head { first, shift, low_bits, .. } = self.head;
+        if self.head.is_short {
+            let value = (upper as u64) << low_bits | self.low(index) as u64;
+            return (((first >> 64) as u64 + (value << (shift - u64::BITS))) as u128) << 64;
+        }
+        first + (((upper as u128) << low_bits | self.low(index)) << shift)
+    }
+
+    /// The upper part of a key and its low bits; none if it cannot be here.
+    #[inline(always)]
+    fn split(&self, key: u128) -> Option<(usize, u128)> {
+        let Head { first, shift, low_bits, lows, .. } = self.head;
+        let (upper, low) = if self.head.is_short {
+            let distance = ((key >> 64) as u64).checked_sub((first >> 64) as u64)?;
+            let value = distance >> (shift - u64::BITS);
+            if value << (shift - u64::BITS) != distance || key as u64 != 0 {
+                return None;
+            }
+            (value >> low_bits, (value & ((1 << low_bits) - 1)) as u128)
+        } else {
+            let distance = key.checked_sub(first).filter(|distance| distance & mask(shift) == 0)?;
+            let value = distance >> shift;
+            (u64::try_from(value >> low_bits).ok()?, value & mask(low_bits))
+        };
+        // More zeros than the block has ones and bits means that all keys are smaller.
+        (upper < lows as u64 * 8).then_some((upper as usize, low))
     }
 
     /// Moves a place forward behind the zero with which upper parts reach `upper`.

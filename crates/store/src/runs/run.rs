@@ -10,6 +10,7 @@ use super::sieve::{Asked, Question};
 use super::vectors::{self, Differences, Places};
 use crate::budget::Grant;
 use crate::disk::{self, Shortage, Slot, Spill, SpillError};
+use std::hint::select_unpredictable;
 use std::io;
 use std::sync::Arc;
 
@@ -259,11 +260,23 @@ impl Run {
         if form.width > 0 {
             return Ok(merge_vectors(readers, writer)?.into_iter().collect());
         }
-        while let Some(least) = readers.iter().map(Reader::head).min() {
-            writer.push(least)?;
+        let mut heads = Vec::with_capacity(readers.len());
+        while let Some(safe) = readers.iter().map(Reader::ready).min() {
+            heads.clear();
+            heads.extend(readers.iter().map(Reader::head));
+            // Nobody comes to the end of what it has ready. Which key is the least cannot be foreseen, so no branch depends on it.
+            for _ in 0..safe {
+                let least =
+                    heads[1..].iter().fold(heads[0], |least, &head| select_unpredictable(head < least, head, least));
+                writer.push(least)?;
+                for (head, reader) in heads.iter_mut().zip(&mut readers) {
+                    reader.next += (*head == least) as usize;
+                    *head = reader.keys.get(reader.next).copied().unwrap_or(least);
+                }
+            }
             let mut number = 0;
             while let Some(reader) = readers.get_mut(number) {
-                if reader.head() == least && !reader.advance().map_err(Shortage::Disk)? {
+                if reader.ready() == 0 && !reader.read_more().map_err(Shortage::Disk)? {
                     readers.swap_remove(number);
                 } else {
                     number += 1;
@@ -346,9 +359,15 @@ impl Reader {
         Ok(if reader.read_block()? { Some(reader) } else { None })
     }
 
+    /// The next key.
     #[inline(always)]
     pub fn head(&self) -> u128 {
         self.keys[self.next]
+    }
+
+    /// How many keys were read from the block and are to come.
+    fn ready(&self) -> usize {
+        self.keys.len() - self.next
     }
 
     /// The vector of that key.
@@ -361,11 +380,13 @@ impl Reader {
     #[inline(always)]
     pub fn advance(&mut self) -> Result<bool, SpillError> {
         self.next += 1;
-        if self.next < self.keys.len() {
-            return Ok(true);
-        }
+        if self.ready() > 0 { Ok(true) } else { self.read_more() }
+    }
+
+    /// Reads more keys; false at the end.
+    fn read_more(&mut self) -> Result<bool, SpillError> {
         self.read_keys();
-        if self.keys.is_empty() { self.read_block() } else { Ok(true) }
+        if self.ready() > 0 { Ok(true) } else { self.read_block() }
     }
 
     fn read_block(&mut self) -> Result<bool, SpillError> {

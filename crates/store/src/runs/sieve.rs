@@ -3,6 +3,7 @@
 //! Sorted keys touch every block of a run once, however many of them are in it; so the more candidates pass at a time, the
 //! less is read. A few are held in memory. Many are divided into parts by the leading bits of their keys, parts wait on
 //! disk, and each is brought back, sorted and asked for by itself: so a level passes over the runs once, whatever the memory.
+//! Keys look random, so most of sorting is to put each into the bucket that its leading bits choose.
 //! One bit for each candidate says whether a run knew it; those bits are in the order of discovery, in which the survivors
 //! are numbered.
 
@@ -10,6 +11,7 @@ use crate::batch::shard_of;
 use crate::budget::{Full, Grant};
 use crate::disk::{Shortage, Slot, Spill, SpillError};
 use crate::queue::Queue;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,13 +27,68 @@ const LEAST_KEYS: usize = 64;
 type Item = [u32; 5];
 const VECTOR: usize = 3;
 
-fn key_of(item: &Item) -> u128 {
-    let half = |at: usize| (item[at] as u64) << 32 | item[at + 1] as u64;
-    (half(0) as u128) << 64 | half(2) as u128
+#[inline(always)]
+fn high_of(item: &Item) -> u64 {
+    (item[0] as u64) << 32 | item[1] as u64
 }
 
+#[inline(always)]
+fn key_of(item: &Item) -> u128 {
+    let low = (item[2] as u64) << 32 | item[3] as u64;
+    (high_of(item) as u128) << 64 | low as u128
+}
+
+/// In front of the place of a candidate that a run knew.
+const KNOWN: u32 = 1 << 31;
+const MOST_PLACES: u64 = KNOWN as u64;
+
 fn place_of(item: &Item) -> usize {
-    item[4] as usize
+    (item[4] & !KNOWN) as usize
+}
+
+/// About so many items are in a bucket when they are sorted, and there are at most so many buckets; a few items have none.
+const BUCKET: usize = 16;
+const MOST_BUCKETS_LOG: u32 = 11;
+const FEW: usize = 4 * BUCKET;
+
+/// Sorts items, of whose keys the first `told_bits` are the same.
+fn sort(items: &mut [Item], told_bits: u32) {
+    if items.len() <= FEW {
+        return items.sort_unstable_by(by_key);
+    }
+    let log = (items.len() / BUCKET).ilog2().min(MOST_BUCKETS_LOG);
+    let bucket_of = |item: &Item| shard_of(high_of(item) << told_bits, log);
+    let (mut nexts, mut ends) = ([0u32; 1 << MOST_BUCKETS_LOG], [0u32; 1 << MOST_BUCKETS_LOG]);
+    items.iter().for_each(|item| ends[bucket_of(item)] += 1);
+    let mut sum = 0;
+    for (next, end) in nexts.iter_mut().zip(&mut ends).take(1 << log) {
+        *next = sum;
+        sum += *end;
+        *end = sum;
+    }
+    for bucket in 0..1 << log {
+        for at in nexts[bucket] as usize..ends[bucket] as usize {
+            // Whoever belongs elsewhere changes places with the next one there, until one comes that belongs here.
+            let mut item = items[at];
+            let mut home = bucket_of(&item);
+            while home != bucket {
+                std::mem::swap(&mut item, &mut items[nexts[home] as usize]);
+                nexts[home] += 1;
+                home = bucket_of(&item);
+            }
+            items[at] = item;
+        }
+    }
+    let mut start = 0;
+    for &end in &ends[..1 << log] {
+        items[start..end as usize].sort_unstable_by(by_key);
+        start = end as usize;
+    }
+}
+
+#[inline(always)]
+fn by_key(one: &Item, other: &Item) -> std::cmp::Ordering {
+    high_of(one).cmp(&high_of(other)).then_with(|| (one[2], one[3]).cmp(&(other[2], other[3])))
 }
 
 #[derive(Debug)]
@@ -138,19 +195,20 @@ impl Shard {
         spill.put(&self.chunk)
     }
 
-    /// The items of a part, sorted, and where their vectors are.
+    /// The items of a part, sorted, of whose keys so many leading bits are the same, and where their vectors are.
     fn sorted(
         &mut self,
         part: usize,
+        told_bits: u32,
         Division { near: chunk, width, .. }: Division,
         spill: &Spill,
-    ) -> Result<(&[Item], &[u32]), SpillError> {
+    ) -> Result<(&mut [Item], &[u32]), SpillError> {
         let Shard { near, parts, back, chunk: bytes } = self;
         let Part { near: count, far, .. } = &mut parts[part];
         let range = part * chunk..part * chunk + *count;
         if far.is_empty() {
             let items = &mut near.items[range];
-            items.sort_unstable_by_key(key_of);
+            sort(items, told_bits);
             return Ok((items, &near.vectors));
         }
         back.resize(0, width);
@@ -176,8 +234,8 @@ impl Shard {
         if width > 0 {
             back.items.iter_mut().zip(0..).for_each(|(item, place)| item[VECTOR] = place);
         }
-        back.items.sort_unstable_by_key(key_of);
-        Ok((&back.items, &back.vectors))
+        sort(&mut back.items, told_bits);
+        Ok((&mut back.items, &back.vectors))
     }
 }
 
@@ -187,7 +245,7 @@ impl Sieve {
     pub fn new(shards: usize, bytes: u64, width: usize, spill: &Arc<Spill>, grant: &Grant) -> Result<Sieve, Full> {
         // One part is for the bits, two thirds of the rest for chunks.
         let item_bytes = size_of::<Item>() + width * 4;
-        let (room, items) = (bytes.clamp(64, 1 << 31) as usize, bytes as usize * 7 / 8 / item_bytes / shards);
+        let (room, items) = (bytes.clamp(64, MOST_PLACES) as usize, bytes as usize * 7 / 8 / item_bytes / shards);
         let (near_room, back_room) = ((items * 2 / 3).max(LEAST_KEYS), (items / 3).max(LEAST_KEYS));
         let (words, chunk) = (room.div_ceil(64), spill.slot_bytes() / item_bytes);
         let charged = shards * (near_room + back_room) * item_bytes + words * 8 + room / chunk * size_of::<Slot>();
@@ -282,10 +340,11 @@ impl Sieve {
     /// Asks for the candidates of one shard, part by part, in order of their keys.
     pub fn ask(&self, shard: usize, mut ask: impl FnMut(&Asked) -> Result<(), SpillError>) -> Result<(), SpillError> {
         let mut shard = self.lock(shard);
+        let told_bits = self.shards.len().ilog2() + self.division.bits;
         for part in 0..shard.parts.len() {
-            let (items, vectors) = shard.sorted(part, self.division, &self.spill)?;
+            let (items, vectors) = shard.sorted(part, told_bits, self.division, &self.spill)?;
             if !items.is_empty() {
-                ask(&Asked { sieve: self, items, vectors })?;
+                ask(&Asked { sieve: self, items: Cell::from_mut(items).as_slice_of_cells(), vectors })?;
             }
         }
         Ok(())
@@ -316,7 +375,7 @@ impl Drop for Sieve {
 /// Some candidates of one shard, in order of their keys.
 pub(crate) struct Asked<'a> {
     sieve: &'a Sieve,
-    items: &'a [Item],
+    items: &'a [Cell<Item>],
     vectors: &'a [u32],
 }
 
@@ -324,19 +383,23 @@ pub(crate) struct Asked<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     asked: &'a Asked<'a>,
-    item: &'a Item,
+    cell: &'a Cell<Item>,
+    item: Item,
 }
 
 impl<'a> Asked<'a> {
     /// Those that no run has known so far.
+    #[inline(always)]
     pub fn open(&'a self) -> impl Iterator<Item = Question<'a>> {
-        self.items.iter().map(|item| Question { asked: self, item }).filter(|question| !question.is_known())
+        let questions = self.items.iter().map(|cell| Question { asked: self, cell, item: cell.get() });
+        questions.filter(|question| question.item[4] & KNOWN == 0)
     }
 }
 
 impl<'a> Question<'a> {
+    #[inline(always)]
     pub fn key(&self) -> u128 {
-        if self.asked.sieve.width > 0 { key_of(self.item) >> 64 << 64 } else { key_of(self.item) }
+        if self.asked.sieve.width > 0 { key_of(&self.item) >> 64 << 64 } else { key_of(&self.item) }
     }
 
     /// What the key is the hash of, if it is one.
@@ -346,17 +409,50 @@ impl<'a> Question<'a> {
     }
 
     /// How many candidates came before it.
+    #[inline(always)]
     pub fn number(&self) -> u64 {
-        self.asked.sieve.first + place_of(self.item) as u64
-    }
-
-    fn is_known(&self) -> bool {
-        self.asked.sieve.is_known(place_of(self.item))
+        self.asked.sieve.first + place_of(&self.item) as u64
     }
 
     /// A run knew it.
     pub fn mark(&self) {
-        let at = place_of(self.item);
+        let (at, [a, b, c, d, place]) = (place_of(&self.item), self.item);
+        self.cell.set([a, b, c, d, place | KNOWN]);
         self.asked.sieve.known[at / 64].fetch_or(1 << (at % 64), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_ir::random::Draw;
+
+    #[test]
+    fn items_are_sorted_however_their_keys_are_spread() {
+        let mut draw = Draw::new(0);
+        // Leading bits that are told, bits behind them that differ, and how many.
+        for (told_bits, differing, count) in [
+            (0, 64, 0),
+            (0, 64, 1),
+            (3, 61, 65),
+            (0, 64, 5000),
+            (7, 12, 3000),
+            (2, 3, 700),
+            (5, 0, 200),
+            (0, 64, 70_000),
+        ] {
+            let told = !u64::MAX.checked_shr(told_bits).unwrap_or(0) & draw.bits();
+            let mut item = |place: u32| {
+                let high = told | draw.bits().checked_shl(64 - differing).unwrap_or(0) >> told_bits;
+                [(high >> 32) as u32, high as u32, draw.below(2) as u32, draw.below(3) as u32, place]
+            };
+            let mut items: Vec<Item> = (0..count).map(&mut item).collect();
+            let mut expected = items.clone();
+            expected.sort_by_key(|item| (key_of(item), place_of(item)));
+            sort(&mut items, told_bits);
+            assert!(items.is_sorted_by_key(key_of));
+            items.sort_by_key(|item| (key_of(item), place_of(item)));
+            assert!(items == expected, "{told_bits} {differing} {count}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::arena::{Arena, LINE, Line, PAGE_LINES, Pages};
 use crate::budget::{Full, Grant};
 use crate::cache::Distinct;
 use crate::packed::geometry::{Found, Geometry, TRIES};
-use crate::packed::tagged::{is_passed, pass, take_back};
+use crate::packed::tagged::{is_left, is_next_taken, is_passed};
 use crate::packed::{Run, by_length};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// How full a table may be of states that are held, where a line has so many places and where it has fewer; and one that is small,
 /// for then levels are narrow and many.
 const MANY_PLACES: usize = 8;
-const LOAD_PERCENT: usize = 85;
-const SHORT_LOAD_PERCENT: usize = 78;
+const LOAD_PERCENT: usize = 82;
+const SHORT_LOAD_PERCENT: usize = 75;
 const SMALL_LINES: usize = 1 << 15;
 const SMALL_LOAD_PERCENT: usize = 65;
 /// By how much tables grow.
-const GROWTH_PERCENT: usize = 118;
+const GROWTH_PERCENT: usize = 122;
 /// What it takes at least, where there is a choice, and up to which size growing costs nothing.
 const LEAST_GROWTH_PERCENT: usize = 110;
 const CHEAP_LINES: usize = 4096;
@@ -92,8 +92,8 @@ pub(crate) struct LevelTable {
     /// Lines that have lost count of who came by; and how many there are, with the states outside, when everything is in order.
     stuck: usize,
     usual_trouble: usize,
-    /// Places that are taken by states that are not at home there.
-    displaced: usize,
+    /// Places that are taken by states whose home is neither there nor in the neighbour.
+    far: usize,
     /// For the sets, and what was taken of it.
     grant: Grant,
     charged: usize,
@@ -118,7 +118,7 @@ impl LevelTable {
             aside: HashMap::new(),
             stuck: 0,
             usual_trouble: 0,
-            displaced: 0,
+            far: 0,
             grant: grant.clone(),
             charged: 0,
             forgotten: 0,
@@ -256,79 +256,89 @@ impl LevelTable {
                 geometry.set_tag(line, place, tag);
                 None
             }
-            found => match self.look_elsewhere::<LONG>(key, found) {
-                Ok((spot, tag)) => self.change(spot, tag, change),
-                Err(room) => {
+            _ => match self.look_elsewhere::<LONG>(key) {
+                Some((spot, tag)) => self.change(spot, tag, change),
+                None => {
                     let tag = change(&mut self.masks, None);
                     self.masks.come(tag);
-                    self.take_place::<LONG>(key, room, tag);
+                    self.take_place::<LONG>(key, tag);
                     None
                 }
             },
         }
     }
 
-    /// Where a state lies that is not at home, and its tag; or where there is room for it.
+    /// Where a state lies that is not at home, and its tag.
     #[inline(never)]
-    fn look_elsewhere<const LONG: bool>(&mut self, key: u128, mut found: Found) -> Result<(Spot, u16), Option<Place>> {
-        let Self { geometry, lines, masks, .. } = self;
+    fn look_elsewhere<const LONG: bool>(&self, key: u128) -> Option<(Spot, u16)> {
+        let Self { geometry, lines, .. } = self;
         let (home, rest) = geometry.split((key >> 64) as u64);
         let tail = geometry.tail::<LONG>(rest, key as u64);
-        let (mut room, mut absent): (Option<Place>, bool) = (None, false);
-        for attempt in 1..=TRIES {
+        let find = |attempt: u32| {
             let number = geometry.line(home, rest, attempt);
             let line = lines.line(number);
-            if attempt > 1 {
-                found = geometry.find::<LONG>(line, rest, tail, attempt);
+            match geometry.find::<LONG>(line, rest, tail, attempt) {
+                Found::Here(place) => Some((Spot::Line(number, place), geometry.tag(line, place))),
+                _ => None,
             }
-            match found {
-                Found::Here(place) => return Ok((Spot::Line(number, place), geometry.tag(line, place))),
-                Found::Room(place) if room.is_none() => room = Some(Place { line: number, place, attempt }),
-                _ => {}
+        };
+        for first in (1..=TRIES).step_by(2) {
+            if first > 1
+                && let Some(found) = find(first)
+            {
+                return Some(found);
             }
-            absent = !is_passed(line);
-            if absent {
+            let line = lines.line(geometry.line(home, rest, first));
+            if is_next_taken(line) {
+                // Who is aside came by the last line as if there were another.
+                let bare = geometry.own(key);
+                let found = match first {
+                    TRIES => self.aside.get(&bare).map(|&tag| (Spot::Aside(bare), tag)),
+                    _ => find(first + 1),
+                };
+                if found.is_some() {
+                    return found;
+                }
+            }
+            if !is_left(line) {
                 break;
             }
         }
-        // Who is aside came by every line that it might have been in.
-        let bare = geometry.own(key);
-        if !absent && let Some(&tag) = self.aside.get(&bare) {
-            return Ok((Spot::Aside(bare), tag));
-        }
-        // What states have lost is as good as what is empty, if it is closer.
-        let before = room.map_or(TRIES, |room| room.attempt - 1);
-        let lost = (1..=before).find_map(|attempt| {
-            let number = geometry.line(home, rest, attempt);
-            let line = lines.line(number);
-            let free = geometry.free(line).or_else(|| {
-                let lost = geometry.tags_that(line, |tag| !masks.is_live(tag)).trailing_zeros();
-                (lost < u32::BITS).then_some(lost)
+        None
+    }
+
+    /// The first place on the way of a state that is empty, or that another state has lost.
+    #[inline(always)]
+    fn room_for(&self, home: usize, rest: u64) -> Option<Place> {
+        (1..=TRIES).find_map(|attempt| {
+            let number = self.geometry.line(home, rest, attempt);
+            let line = self.lines.line(number);
+            let place = self.geometry.free(line).or_else(|| {
+                let lost = self.geometry.tags_that(line, |tag| !self.masks.is_live(tag));
+                (lost != 0).then_some(lost.trailing_zeros())
             });
-            free.map(|place| Place { line: number, place, attempt })
-        });
-        Err(lost.or(room))
+            place.map(|place| Place { line: number, place, attempt })
+        })
     }
 
     /// Puts a state that is not there into a place that is empty or that another state has lost, or aside.
-    fn take_place<const LONG: bool>(&mut self, key: u128, room: Option<Place>, tag: u16) {
+    #[inline(never)]
+    fn take_place<const LONG: bool>(&mut self, key: u128, tag: u16) {
+        let (home, rest) = self.geometry.split((key >> 64) as u64);
+        let room = self.room_for(home, rest);
         if let Some(Place { line, place, .. }) = room
             && self.geometry.attempt(self.lines.line(line), place) > 0
         {
             self.clear_place::<LONG>(line, place);
         }
-        let Self { geometry, lines, stuck, .. } = self;
-        let (home, rest) = geometry.split((key >> 64) as u64);
         let attempts = room.map_or(TRIES + 1, |room| room.attempt);
-        for attempt in 1..attempts {
-            *stuck += pass(lines.line_mut(geometry.line(home, rest, attempt))) as usize;
-        }
+        self.stuck += self.geometry.pass(&mut self.lines, home, rest, attempts);
         let Some(Place { line, place, attempt }) = room else {
-            self.aside.insert(geometry.own(key), tag);
+            self.aside.insert(self.geometry.own(key), tag);
             return;
         };
-        let line = lines.line_mut(line);
-        self.displaced += (attempt > 1) as usize;
+        let (geometry, line) = (&self.geometry, self.lines.line_mut(line));
+        self.far += (attempt > 2) as usize;
         geometry.put::<LONG>(line, place, rest, geometry.tail::<LONG>(rest, key as u64), attempt);
         geometry.set_tag(line, place, tag);
     }
@@ -350,11 +360,8 @@ impl LevelTable {
         let (attempts, rest, _) = geometry.entry::<LONG>(line, place);
         geometry.clear(line, place);
         if attempts > 1 {
-            self.displaced -= 1;
-            let home = geometry.home(number, rest, attempts);
-            for attempt in 1..attempts {
-                take_back(lines.line_mut(geometry.line(home, rest, attempt)));
-            }
+            self.far -= (attempts > 2) as usize;
+            geometry.take_back(lines, geometry.home(number, rest, attempts), rest, attempts);
         }
     }
 
@@ -411,18 +418,12 @@ impl LevelTable {
     fn tag(&self, key: u128) -> Option<u16> {
         let (home, rest) = self.geometry.split((key >> 64) as u64);
         by_length!(self, LONG => {
-            let tail = self.geometry.tail::<LONG>(rest, key as u64);
-            for attempt in 1..=TRIES {
-                let line = self.lines.line(self.geometry.line(home, rest, attempt));
-                if let Found::Here(place) = self.geometry.find::<LONG>(line, rest, tail, attempt) {
-                    return Some(self.geometry.tag(line, place));
-                }
-                if !is_passed(line) {
-                    break;
-                }
+            let (tail, line) = (self.geometry.tail::<LONG>(rest, key as u64), self.lines.line(home));
+            match self.geometry.find::<LONG>(line, rest, tail, 1) {
+                Found::Here(place) => Some(self.geometry.tag(line, place)),
+                _ => self.look_elsewhere::<LONG>(key).map(|(_, tag)| tag),
             }
-        });
-        self.aside.get(&self.geometry.own(key)).copied()
+        })
     }
 }
 

@@ -103,6 +103,23 @@ fn places_of_forgotten_states_are_used_again() {
     );
 }
 
+/// Who lies next to its home does not wait outside.
+#[test]
+fn growing_takes_little_beside_the_table() {
+    for bits in [50, 78] {
+        let budget = Budget::new(1 << 30);
+        let arena = Arena::new(budget.grant("levels", u64::MAX));
+        let mut table = LevelTable::new(bits, 0, &arena, &Grant::unlimited()).unwrap();
+        let keys: Vec<u128> = (0..300_000).map(|number| key(number, bits)).collect();
+        for keys in keys.chunks(2_000) {
+            assert!(enter(&mut table, keys, bits).unwrap().iter().all(|&fresh| fresh));
+        }
+        assert!(enter(&mut table, &keys, bits).unwrap().iter().all(|&fresh| !fresh));
+        let (peak, used) = (budget.ledger()[0].peak_bytes, budget.used_bytes());
+        assert!(peak > used && peak * 100 < used * 115, "{bits} bits: {peak} for {used}");
+    }
+}
+
 /// All states of numbered levels, entered into a table of their own; which are held after each.
 #[test]
 fn levels_are_given_up_when_there_is_no_room() {

@@ -138,3 +138,48 @@ pub(super) fn enter_younger_first(
     states.count_fresh(fresh);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Entry, Needs};
+    use super::*;
+    use crate::arena::PAGE_BYTES;
+    use crate::budget::{Budget, Grant};
+    use crate::codec::{Codec, Keys};
+    use crate::disk::{SLOT, Spill, faulty::Faulty};
+    use crate::packed::Packed;
+    use crate::runs::{BLOCK_BYTES, Candidates, Keep};
+
+    /// Where memory ends while tables that have left are replaced some shards have none, and the others are not where they were: what
+    /// is in them would be written to the runs of other shards.
+    #[test]
+    fn a_tree_is_given_up_only_where_every_shard_has_its_table() {
+        let (width, budget) = (6, Budget::new(4 << 20));
+        let (grant, others) = (budget.grant("store", u64::MAX), budget.grant("others", u64::MAX));
+        let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+        let candidates = Candidates::new(width, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let mut coder = Coder::new(Codec::Tree, &vec![u32::MAX; width], &grant).unwrap();
+        coder.reserve(1000).unwrap();
+        let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
+        let mut tiers = Tiers::exact(&coder, 2, &grant).unwrap().above(layers);
+        let states: Vec<u32> = (0..1000u32).flat_map(|number| [number, 1, number % 7, 2, number / 9, 3]).collect();
+        let block = Block::of(&states, &[0, 1000]);
+        let (mut entry, needs) = (Entry::default(), Needs { sorted: true, ..tiers.needs() });
+        entry.encode(&coder, block, needs, &mut Keys::default()).unwrap();
+        assert!(tiers.has_room(&[&entry]));
+        tiers.enter_all(block, &entry).unwrap();
+        assert!(tiers.can_give_up(&coder));
+        tiers.begin_flush(&coder, 1, true);
+        (0..4).for_each(|shard| tiers.flush(shard).unwrap());
+        // The tables have left, and others take what they gave back but for two or three new ones.
+        let elsewhere = Arena::new(Grant::unlimited());
+        for shard in &mut tiers.shards {
+            own(shard).last = Table::Packed(Packed::new(coder.key_bits(), 2, &elsewhere).unwrap());
+        }
+        tiers.arena = Arena::new(grant.clone());
+        assert!(others.take(grant.left_bytes() - 3 * PAGE_BYTES as u64));
+        assert!(matches!(tiers.end_flush(&coder), Err(Shortage::Memory)));
+        assert!((1..4).contains(&tiers.shards.len()), "{} tables", tiers.shards.len());
+        assert!(!tiers.can_give_up(&coder) && !tiers.is_outgrown_by(&coder));
+    }
+}

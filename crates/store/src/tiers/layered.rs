@@ -16,7 +16,6 @@ use crate::packed::Packed;
 use crate::runs::Layers;
 use std::ops::Range;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Whoever leaves looks for what is not at home at most so many times, and has memory for a few keys whatever there is.
 const MOST_PASSES: usize = 16;
@@ -178,20 +177,11 @@ impl Tiers {
 /// Enters keys into the younger table, which has room, and says of those that were not there what the older ones know. Most are
 /// in the younger one; what only an older one knew is in both from then on, and so stays when that leaves.
 pub(super) fn enter_younger_first(younger: &mut Packed, older: &[Packed], states: &Batch, range: Range<usize>) {
-    let answers = states.answers(range.clone());
-    let mut fresh = younger.insert_all(states.run(range.clone()), answers);
-    let is_fresh = |(_, answer): &(usize, &AtomicU8)| answer.load(Ordering::Relaxed) == 1;
-    let keys = |at: usize| states.run(range.start + at..range.start + at + 1);
-    for (at, _) in answers.iter().enumerate().filter(is_fresh) {
-        older.iter().for_each(|table| table.prefetch(keys(at)));
-    }
-    for (at, answer) in answers.iter().enumerate().filter(is_fresh) {
-        if older.iter().any(|table| table.contains(keys(at).key(0))) {
-            answer.store(0, Ordering::Relaxed);
-            fresh -= 1;
-        }
-    }
-    states.count_fresh(fresh);
+    let (keys, answers) = (states.run(range.clone()), states.answers(range));
+    let fresh = younger.insert_all(keys, answers);
+    let mut places = Vec::new();
+    let known: usize = older.iter().map(|table| table.recognise(keys, answers, &mut places)).sum();
+    states.count_fresh(fresh - known);
 }
 
 impl Shard {

@@ -1,14 +1,13 @@
 //! A table of levels is put in order, or grows.
 
 use super::{LevelTable, ones};
-use crate::arena::Pages;
 use crate::packed::by_length;
 use crate::packed::geometry::{Geometry, TRIES};
-use crate::packed::tagged::{pass, unpass};
+use crate::packed::tagged::unpass;
 use crate::packed::waiting::Waiting;
 
-/// When a table grows, one of so many states that were at home finds its new home full.
-const HOMELESS_SHARE: usize = 16;
+/// When a table grows, one of so many states finds its new home full, and the neighbour too.
+const HOMELESS_SHARE: usize = 64;
 
 impl LevelTable {
     /// Clears away what is held no more, gives sets that have become the same one number, and lets who is not at home come closer.
@@ -74,26 +73,21 @@ impl LevelTable {
     /// Counts in every line who came by it, if somebody is `away` from home; nothing was counted yet.
     fn count_passing<const LONG: bool>(&mut self, away: bool) {
         let Self { geometry, lines, aside, .. } = self;
-        let (mut stuck, mut displaced) = (0, 0);
-        let mut come_by = |lines: &mut Pages, home: usize, rest: u64, attempts: u32| {
-            for attempt in 1..attempts {
-                stuck += pass(lines.line_mut(geometry.line(home, rest, attempt))) as usize;
-            }
-        };
+        let (mut stuck, mut far) = (0, 0);
         for number in 0..if away { geometry.lines() } else { 0 } {
             for place in ones(geometry.taken(lines.line(number))) {
                 let (attempts, rest, _) = geometry.entry::<LONG>(lines.line(number), place);
                 if attempts > 1 {
-                    displaced += 1;
-                    come_by(lines, geometry.home(number, rest, attempts), rest, attempts);
+                    far += (attempts > 2) as usize;
+                    stuck += geometry.pass(lines, geometry.home(number, rest, attempts), rest, attempts);
                 }
             }
         }
         // Who is aside came by every line that it might have been in.
         for (home, rest) in aside.keys().map(|key| geometry.split((key >> 64) as u64)) {
-            come_by(lines, home, rest, TRIES + 1);
+            stuck += geometry.pass(lines, home, rest, TRIES + 1);
         }
-        (self.stuck, self.displaced, self.usual_trouble) = (stuck, displaced, stuck + self.aside.len());
+        (self.stuck, self.far, self.usual_trouble) = (stuck, far, stuck + self.aside.len());
     }
 
     /// Grows to at least `lines`, for keys and tags as in `new`; false (and unchanged) if there is no room.
@@ -102,16 +96,16 @@ impl LevelTable {
     }
 
     fn grow_with<const LONG: bool>(&mut self, lines: usize, new: Geometry) -> bool {
-        // Who is not at home waits outside meanwhile, and so does who finds a new home full.
+        // Who is neither at home nor next to it waits outside meanwhile, and so does who finds no room in either.
         let live = self.masks.live();
-        let outside = self.displaced.min(live) + self.aside.len() + live / HOMELESS_SHARE;
+        let outside = self.far.min(live) + self.aside.len() + live / HOMELESS_SHARE;
         let Some(mut waiting) = Waiting::<LONG, true>::new(outside, self.lines.arena()) else { return false };
         if !self.lines.grow(lines, waiting.bytes()) {
             return false;
         }
         let new = new.with(new.key_bits(), self.lines.lines()).roomy();
         let old = std::mem::replace(&mut self.geometry, new);
-        (self.stuck, self.displaced) = (0, 0);
+        (self.stuck, self.far) = (0, 0);
         self.spread::<LONG>(&old, &mut waiting);
         for (key, tag) in waiting.keys() {
             self.masks.leave(tag);
@@ -122,34 +116,42 @@ impl LevelTable {
         true
     }
 
-    /// Line by line from the top end downwards, what is at home goes to its new home, which is the same line or one above;
-    /// the rest waits, and what is held no more is gone.
+    /// Pair by pair of lines from the top end downwards, who is at home there or came from the neighbour goes to its new home, which is the
+    /// same line or one above, or next to that; the rest waits, and what is held no more is gone.
     fn spread<const LONG: bool>(&mut self, old: &Geometry, waiting: &mut Waiting<LONG, true>) {
-        let Self { geometry: new, masks, lines, aside, .. } = self;
+        let Self { geometry: new, masks, lines, aside, stuck, .. } = self;
         for (key, tag) in aside.drain() {
             if masks.is_live(tag) { waiting.push(key, tag) } else { masks.leave(tag) }
         }
-        for (number, base) in (0..old.lines()).rev().zip(old.bases_from_last()) {
-            let line = std::mem::take(lines.line_mut(number));
-            for place in ones(old.taken(&line)) {
-                let (tag, (attempt, rest, low)) = (old.tag(&line, place), old.entry::<LONG>(&line, place));
-                if !masks.is_live(tag) {
-                    masks.leave(tag);
-                    continue;
-                }
-                if attempt > 1 {
-                    waiting.push(old.key::<LONG>(number, base, &line, place).0, tag);
-                    continue;
-                }
-                let high = old.join(base, rest);
-                let (home, rest) = new.split(high);
-                let (home, tail) = (lines.line_mut(home), new.tail::<LONG>(rest, low));
-                match new.free(home) {
-                    Some(free) => {
-                        new.put::<LONG>(home, free, rest, tail, 1);
-                        new.set_tag(home, free, tag);
+        let mut bases = old.bases_from_last();
+        for first in (0..old.lines()).step_by(2).rev() {
+            let pair = [first, first + 1].map(|number| std::mem::take(lines.line_mut(number)));
+            let (Some(second_base), Some(first_base)) = (bases.next(), bases.next()) else { return };
+            for (at, line) in pair.iter().enumerate().rev() {
+                for place in ones(old.taken(line)) {
+                    let (tag, (attempt, rest, low)) = (old.tag(line, place), old.entry::<LONG>(line, place));
+                    if !masks.is_live(tag) {
+                        masks.leave(tag);
+                        continue;
                     }
-                    None => waiting.push((high as u128) << 64 | low as u128, tag),
+                    if attempt > 2 {
+                        waiting.push(old.key::<LONG>(first + at, first_base, line, place).0, tag);
+                        continue;
+                    }
+                    let is_second = (at == 1) == (attempt == 1);
+                    let high = old.join(if is_second { second_base } else { first_base }, rest);
+                    let (home, rest) = new.split(high);
+                    let found = (1..=2)
+                        .find_map(|attempt| Some((attempt, new.free(lines.line(new.line(home, rest, attempt)))?)));
+                    match found {
+                        Some((attempt, free)) => {
+                            *stuck += new.pass(lines, home, rest, attempt);
+                            let line = lines.line_mut(new.line(home, rest, attempt));
+                            new.put::<LONG>(line, free, rest, new.tail::<LONG>(rest, low), attempt);
+                            new.set_tag(line, free, tag);
+                        }
+                        None => waiting.push((high as u128) << 64 | low as u128, tag),
+                    }
                 }
             }
         }
