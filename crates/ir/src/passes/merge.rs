@@ -29,7 +29,7 @@ use turn::Turn;
 
 /// Operators and statements that a merged command may have.
 const HEAVIEST: usize = 3_000;
-/// The number of commands may grow by this factor, and a little.
+/// The number of commands, with those that begin, may grow by this factor, and a little.
 const GROWTH: usize = 2;
 
 /// Merges what can be merged in a verified system: nothing if a step to the same state counts as a deadlock, or if
@@ -270,10 +270,17 @@ impl Merger {
             }
         }
         if turn == 0 {
-            let starts = self.system.starts.iter();
-            let joined = |start: &Command| self.joined(point, start, next).unwrap_or_else(|| vec![start.clone()]);
-            let starts: Vec<Command> = starts.flat_map(joined).collect();
-            passed |= starts != self.system.starts;
+            let mut starts = Vec::new();
+            for start in &self.system.starts {
+                match self.joined(point, start, next) {
+                    Some(joined) => {
+                        self.room -= joined.len() - 1;
+                        passed = true;
+                        starts.extend(joined);
+                    }
+                    None => starts.push(start.clone()),
+                }
+            }
             self.system.starts = starts;
         }
         if foreign {

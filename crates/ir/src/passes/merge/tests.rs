@@ -128,3 +128,34 @@ fn a_long_line_of_local_steps_takes_no_time() {
         start.elapsed()
     );
 }
+
+#[test]
+fn choices_of_the_first_states_multiply_only_within_limits() {
+    let processes = 8;
+    let (mut text, mut go) = ("system \"t\"".to_owned(), String::new());
+    for process in 0..processes {
+        text += &format!(" var p{process}: 0..3 of P{process} var x{process}: 0..3 of P{process}");
+        go += &format!("p{process} := 1; ");
+    }
+    for process in 0..processes {
+        text += &format!(" process P{process} at p{process} {{ a, b, c, d }}");
+    }
+    text += &format!(" start \"s\" {{ do {{ {go} }} }}");
+    for (process, at, x) in
+        (0..processes).flat_map(|process| [1, 2].map(|at| [(process, at, 1), (process, at, 2)])).flatten()
+    {
+        let name = ["a", "b", "c"][at];
+        text += &format!(
+            " command \"P{process}: {x}\" at P{process}.{name} {{ do {{ x{process} := {x}; p{process} := {}; }} }}",
+            at + 1
+        );
+    }
+    let system = parse(&text).unwrap();
+    verify(&system).unwrap();
+    let before = system.starts.len() + system.commands.len();
+    let merged = merge(system);
+    verify(&merged).unwrap();
+    assert!(merged.starts.len() > 1, "choices are joined");
+    let after = merged.starts.len() + merged.commands.len();
+    assert!(after <= before * GROWTH + 64, "{after}");
+}
