@@ -16,7 +16,7 @@ use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-const MOST_STATES: u64 = 6_000;
+const MOST_STATES: u64 = 12_000;
 const KEEPS: [Keep; 5] = [Keep::All, Keep::Last(1), Keep::Last(2), Keep::Last(5), Keep::Auto];
 const WORKERS: [usize; 3] = [1, 2, 5];
 const PERCENTS: [u64; 3] = [1, 10, 50];
@@ -183,8 +183,8 @@ struct Tried {
 fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64 {
     let (used, crew, stats) = (model.used_bits(), crew(workers), &truth.stats);
     let shards = 1 << crew.shard_bits;
-    // Pieces are cut by the mean so far, and that may be less than it is in the end.
-    let degree = 1 + stats.transitions / stats.states / 2;
+    // Pieces are cut by the mean, and may have states of which all are wider.
+    let degree = 1 + stats.transitions / stats.states;
     let states_for = |successors: usize| (successors as u64 / degree).max(LEAST_BLOCK);
     let block = if workers == 1 { crew.block_successors } else { crew.shared_block_successors[1] };
     let at_once = (crew.blocks() as u64 * states_for(block)).min(states_for(crew.wave_successors)) * widest;
@@ -199,7 +199,7 @@ fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64
         ((in_shard * 100 / 85 + SPARE_STATES) * state_bytes, state_bytes)
     };
     let widest_level = stats.level_sizes.states.iter().copied().max().unwrap_or(0);
-    let candidates = 2 * widest_level * degree;
+    let candidates = widest_level * degree;
     let runs = candidates / in_shard.max(table_bytes / state_bytes / 2);
     let blocks = runs * table_bytes.div_ceil(BLOCK_BYTES as u64) + stats.states * state_bytes / BLOCK_BYTES as u64;
     let index_bytes = blocks * INDEX_BYTES * 9 / 4;

@@ -193,7 +193,7 @@ fn killed_at_any_moment_it_goes_on_with_whole_states_on_disk() {
     let memory = format!("{}M", (least >> 20) + 6);
     let scarce = ["--memory", &memory, "--disk", "1G", "--store", "plain"];
     let report = json(&[&["check", &path, "--executor", "interp", "--workers", "1"], &scarce[..]].concat());
-    assert!(report["layers"]["flushes"].as_u64() > Some(2), "{memory}: {} {}", report["reason"], report["layers"]);
+    assert!(report["layers"]["flushes"].as_u64() > Some(0), "{memory}: {} {}", report["reason"], report["layers"]);
     kill_often(&path, &scarce, 20);
 }
 

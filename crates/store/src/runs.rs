@@ -37,6 +37,10 @@ pub use vectors::MOST_WORDS;
 /// Of the memory that is left to runs and tables, filters may take so many per cent, and the sieve.
 const FILTER_PERCENT: u64 = 35;
 const SIEVE_PERCENT: u64 = 12;
+/// So many where less than this part of the candidates is on disk: tables could be smaller then and recognise as much, while every lookup that
+/// a filter does not spare reads a block for nothing.
+const SELDOM_FILTER_PERCENT: u64 = 60;
+const SELDOM_SHARE: u64 = 16;
 /// And so many are left for indexes and for whatever is short-lived.
 const REST_PERCENT: u64 = 6;
 /// Up to so many levels there are no filters. A level has about so many candidates for each block on disk as a block has
@@ -229,13 +233,18 @@ impl Layers {
     }
 
     fn filter_percent(&self) -> u64 {
-        if self.level < DENSE_LEVELS { 0 } else { FILTER_PERCENT }
+        if self.level < DENSE_LEVELS {
+            return 0;
+        }
+        let [known, candidates] =
+            [&self.counts.known, &self.counts.candidates].map(|count| count.load(Ordering::Relaxed));
+        if known * SELDOM_SHARE < candidates { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
     }
 
-    /// Memory for the filter of so many keys. Half of it all is for those that are there, for there will be twice as many
-    /// before the largest run is written again.
+    /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be half as many more
+    /// before the largest run is written again ([`FEWEST_TIMES`]).
     fn filter_bytes(&self, keys: u64) -> u64 {
-        (self.filter_bytes as u128 / 2 * keys as u128 / self.filter_keys.max(1) as u128) as u64
+        (self.filter_bytes as u128 * 2 / 3 * keys as u128 / self.filter_keys.max(1) as u128) as u64
     }
 
     /// Writes the keys of a table that is to be dropped, of these levels, first and last; memory for `most` keys may be used.
@@ -341,14 +350,21 @@ impl Layers {
         Ok(true)
     }
 
-    /// Takes note that no candidate waits and that the states of `level` are next. What is too old goes.
-    pub fn end_seal(&mut self, level: u32) {
+    /// Takes note that no candidate waits.
+    pub fn settle(&mut self) {
         assert!(self.candidates.is_empty());
-        let last = self.kept_levels();
         for shard in &mut self.shards {
             let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
             shard.runs.iter_mut().for_each(Run::settle);
-            let Some(last) = last else { continue };
+        }
+    }
+
+    /// The same where the states of `level` are next. What is too old goes.
+    pub fn end_seal(&mut self, level: u32) {
+        self.settle();
+        let Some(last) = self.kept_levels() else { return };
+        for shard in &mut self.shards {
+            let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
             for run in shard.runs.extract_if(.., |run| may_go(run.levels(), last, level)) {
                 self.counts.forgotten.fetch_add(run.keys(), Ordering::Relaxed);
             }

@@ -135,10 +135,21 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
 
     /// Asks the runs for all candidates, which are states of `level`, and numbers the survivors.
     pub(super) fn seal(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
-        let search = self.search;
-        if !read(&search.tiers).defers() {
+        if !read(&self.search.tiers).defers() {
             return Ok(());
         }
+        self.ask_runs(level, ledger)?;
+        self.with_layers(|layers| {
+            layers.end_seal(level);
+            Ok(())
+        })?;
+        let shards = read(&self.search.tiers).shards();
+        if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
+    }
+
+    /// The same, but nothing is too old and nothing is merged.
+    fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let search = self.search;
         let shards = read(&search.tiers).shards();
         let mut few = false;
         let fill = |layers: &mut Layers, few: &mut bool| {
@@ -155,12 +166,11 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             }
             self.settle(level, ledger)?;
         }
-        self.with_layers(|layers| {
-            layers.end_seal(level);
-            Ok(())
-        })?;
         search.urgent.store(false, Ordering::Relaxed);
-        if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
+        self.with_layers(|layers| {
+            layers.settle();
+            Ok(())
+        })
     }
 
     /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave.
@@ -178,7 +188,8 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if !search.is_deferring() {
             self.flush(level, true)?;
         }
-        self.seal(level, ledger)?;
+        // Whoever takes keys apart needs all of them, so levels that are too old go when this one is done.
+        self.ask_runs(level, ledger)?;
         Ok(search.coder.give_up_tree(&mut write(&search.tiers), level)?)
     }
 

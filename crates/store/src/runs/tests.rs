@@ -302,3 +302,18 @@ fn tables_stream_in_order_with_little_memory() {
     table.stream_within(50, |key| parts.push(key));
     assert!(whole.len() == table.len() && whole.is_sorted() && whole == parts);
 }
+
+/// Keys can be taken apart between the answers for the candidates and the end of the level, whatever leaves then.
+#[test]
+fn nothing_is_too_old_before_a_level_is_done() {
+    let mut twin = Twin::new(Keep::Last(1), 50, Faulty::sound());
+    // No power of two is among its levels.
+    twin.layers.level = 5;
+    (0..100u128).for_each(|number| twin.meet(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)));
+    twin.flush().unwrap();
+    twin.layers.level = 7;
+    twin.layers.settle();
+    assert!(twin.layers.can_be_hashed() && twin.layers.keys() == 100);
+    twin.layers.end_seal(7);
+    assert!(!twin.layers.can_be_hashed() && twin.layers.forgotten().is_some());
+}
