@@ -199,6 +199,12 @@ impl Layers {
         self.wanted = bytes;
     }
 
+    /// Filters go; when tables have left others are made, in what others do not want.
+    pub fn drop_filters(&mut self) {
+        let shards = self.shards.iter_mut().map(|shard| shard.get_mut().unwrap_or_else(PoisonError::into_inner));
+        shards.flat_map(|shard| &mut shard.runs).for_each(Run::drop_filter);
+    }
+
     /// Are there runs, so that what memory does not know is a candidate?
     pub fn defers(&self) -> bool {
         !self.shards.is_empty()
