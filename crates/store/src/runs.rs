@@ -244,7 +244,9 @@ impl Layers {
         }
         let [known, candidates] =
             [&self.counts.known, &self.counts.candidates].map(|count| count.load(Ordering::Relaxed));
-        if known * SELDOM_SHARE < candidates { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
+        // Whole states take so much that tables need all they can have.
+        let is_seldom = self.width == 0 && known * SELDOM_SHARE < candidates;
+        if is_seldom { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
     }
 
     /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be half as many more
