@@ -25,6 +25,9 @@ const FEW_STATES: u64 = 20_000;
 /// Of the memory that is not for indexes two tables have 82 per cent, so one has this part of it, in per cent; and beside its share a shard
 /// takes so much for what has a least size.
 const TABLE_PERCENT: u64 = 41;
+/// Less where levels are many and filters have their share: of keys, and of states as they are.
+const MANY_LEVELS: u32 = 500;
+const FILTERED_TABLE_PERCENT: [u64; 2] = [11, 23];
 const BESIDE_BYTES: u64 = 4 << 10;
 const PAGE_BYTES: u64 = 4 << 10;
 /// A table of states as they are has so many places more than it can fill.
@@ -203,7 +206,9 @@ fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64
     let runs = candidates / in_shard.max(table_bytes / state_bytes / 2);
     let blocks = runs * table_bytes.div_ceil(BLOCK_BYTES as u64) + stats.states * state_bytes / BLOCK_BYTES as u64;
     let index_bytes = blocks * INDEX_BYTES * 9 / 4;
-    let hashed = shards * (table_bytes * 100 / TABLE_PERCENT + BESIDE_BYTES) + index_bytes;
+    let table_percent =
+        if stats.levels < MANY_LEVELS { TABLE_PERCENT } else { FILTERED_TABLE_PERCENT[!is_packed as usize] };
+    let hashed = shards * (table_bytes * 100 / table_percent + BESIDE_BYTES) + index_bytes;
     if is_packed {
         return hashed;
     }

@@ -199,6 +199,12 @@ impl Layers {
         self.wanted = bytes;
     }
 
+    /// Filters go; when tables have left others are made, in what others do not want.
+    pub fn drop_filters(&mut self) {
+        let shards = self.shards.iter_mut().map(|shard| shard.get_mut().unwrap_or_else(PoisonError::into_inner));
+        shards.flat_map(|shard| &mut shard.runs).for_each(Run::drop_filter);
+    }
+
     /// Are there runs, so that what memory does not know is a candidate?
     pub fn defers(&self) -> bool {
         !self.shards.is_empty()
@@ -238,7 +244,9 @@ impl Layers {
         }
         let [known, candidates] =
             [&self.counts.known, &self.counts.candidates].map(|count| count.load(Ordering::Relaxed));
-        if known * SELDOM_SHARE < candidates { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
+        // Whole states take so much that tables need all they can have.
+        let is_seldom = self.width == 0 && known * SELDOM_SHARE < candidates;
+        if is_seldom { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
     }
 
     /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be half as many more

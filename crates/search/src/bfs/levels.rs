@@ -6,6 +6,7 @@ use super::{Leader, read, write};
 use crate::control::PathRoom;
 use crate::verdict::Why;
 use plimsoll_model::Model;
+use plimsoll_store::runs::Layers;
 use plimsoll_store::{Entry, Full, Outlook};
 
 /// Levels may have so many successors more than is usual.
@@ -35,6 +36,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let search = self.search;
         let leave = |bytes: u64| write(&search.tiers).layers_mut().map(|layers| layers.leave(bytes)).is_some();
         if leave(PathRoom::PIECE_BYTES) {
+            if everything {
+                write(&search.tiers).layers_mut().into_iter().for_each(Layers::drop_filters);
+            }
             let flushed = self.flush(level, everything);
             leave(0);
             return flushed;
