@@ -269,6 +269,9 @@ impl<M: Model + ?Sized> Dfs<'_, '_, '_, M> {
 
     /// Puts the successors of the state at `place` on the stack, except for those that sleep.
     fn push(&mut self, place: Place, initial: bool) -> Result<(), Why> {
+        if self.out.len() > 1 {
+            self.store.expect(self.out.states(), &mut self.buffers);
+        }
         if !self.marked {
             return self.stack.push(self.out.states(), place.number()).map_err(Why::from);
         }

@@ -191,7 +191,7 @@ fn random_graph(seed: u64) -> Interp {
 #[test]
 fn random_graphs_are_searched_as_with_plenty() {
     let mut tried = Tried::default();
-    for seed in 0..24u64 {
+    for seed in 0..32u64 {
         let (model, mut draw) = (random_graph(seed), Draw::new(seed));
         let ask = if seed % 3 == 0 { Ask::EVERYTHING } else { KEEP_GOING };
         let codec = if seed % 2 == 0 { Codec::Packed } else { Codec::Tree };

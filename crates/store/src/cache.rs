@@ -120,6 +120,8 @@ pub(crate) trait AnyCache {
     fn counts_states(&self) -> bool;
     /// This state is new here.
     fn count_state(&mut self, state: &[u32]);
+    /// A key with this hash is new, and held elsewhere.
+    fn count_key(&mut self, hash: u64);
 }
 
 /// The caches of a chain.
@@ -442,6 +444,10 @@ impl AnyCache for Cache {
 
     fn count_state(&mut self, state: &[u32]) {
         self.distinct.add(hash::words(state));
+    }
+
+    fn count_key(&mut self, hash: u64) {
+        self.distinct.add(hash);
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::budget::{Full, Grant};
 use crate::cache::{Answer, AnyCache, Cache, Note, Place, Ways};
 use crate::codec::{Codec, Coder, Keys};
+use crate::digest::Held;
 use crate::packed::Density;
 use crate::row::Row;
 use crate::runs::Layers;
@@ -161,6 +162,13 @@ impl Chain {
     /// Inserts one state. In a cache a new state is pinned until [`Chain::unpin`] is called for its place.
     pub fn enter(&mut self, state: &[u32], note: Note, buffers: &mut Buffers, fresh: &mut Vec<u32>) -> Answer {
         if self.tiers.pinning().is_none() {
+            if let Coder::Digest(digest) = &self.coder
+                && digest.held != Held::Whole
+                && let (high, low) = digest.of(state)
+                && let Some(new) = self.tiers.enter_digest(high, low)
+            {
+                return if new { Answer::New(Place::NOWHERE) } else { Answer::Known };
+            }
             return match self.insert(Block::of(state, &[0, 1]), buffers, fresh) {
                 Err(Full) => Answer::Full,
                 Ok(()) if fresh.is_empty() => Answer::Known,
@@ -173,6 +181,18 @@ impl Chain {
         let encoded = self.reserve_keys(1).and_then(|()| self.coder.encode(state, keys));
         let entered = encoded.ok().and_then(|()| self.tiers.enter_pinned(state, keys, note));
         entered.unwrap_or(Answer::Full)
+    }
+
+    /// Asks for what is needed to enter these states, which are end to end, one by one, if that is found out quickly.
+    pub fn expect(&mut self, states: &[u32], buffers: &mut Buffers) {
+        let keys = &mut buffers.keys;
+        keys.clear();
+        match &self.coder {
+            Coder::Digest(digest) => digest.encode(states, &mut keys.high, &mut keys.low),
+            Coder::Packed(packing) => packing.encode(states, &mut keys.high, &mut keys.low),
+            Coder::Plain { .. } | Coder::Tree(_) | Coder::Huffman(_) => return,
+        }
+        self.tiers.expect(&keys.high);
     }
 
     /// Takes back one pin.
@@ -371,6 +391,30 @@ mod tests {
             assert!((any - probable).abs() < 1.0, "{codec}: missed some {any} times, expected {probable}");
         }
         assert!(Chain::new(Codec::Packed, &[7], 0, &Grant::unlimited()).unwrap().tiers.odds().is_none());
+    }
+
+    /// What comes one by one is known or not as if it had come in blocks, and so are the odds.
+    #[test]
+    fn filters_answer_one_by_one_as_they_do_for_blocks() {
+        for (codec, shard_bits) in [(Codec::Bitstate(3), 0), (Codec::Bitstate(4), 2), (Codec::Adaptive, 0)] {
+            let chain = || {
+                let grant = Budget::new(64 << 10).grant("store", 64 << 10);
+                Chain::new(codec, &[u32::MAX, u32::MAX], shard_bits, &grant).unwrap()
+            };
+            let (mut single, mut blocks, mut draw) = (chain(), chain(), Draw::new(3));
+            let (mut buffers, mut fresh) = (Buffers::default(), Vec::new());
+            for _ in 0..3_000 {
+                let states: Vec<u32> = (0..2 * 20).map(|_| draw.below(180) as u32).collect();
+                single.expect(&states, &mut buffers);
+                let mut enter = |state: &[u32]| single.enter(state, Note::default(), &mut buffers, &mut fresh);
+                let new: Vec<bool> = states.chunks(2).map(|state| enter(state) != Answer::Known).collect();
+                blocks.insert(Block::of(&states, &[0, 20]), &mut buffers, &mut fresh).unwrap();
+                assert!((0..20).all(|at| new[at] == fresh.contains(&(at as u32))), "{codec}");
+            }
+            let told = |chain: &Chain| (chain.usage().states, chain.tiers.odds().unwrap().omissions());
+            assert!((told(&single).1 - told(&blocks).1).abs() < 1e-6 && told(&single).0 == told(&blocks).0, "{codec}");
+            assert!(told(&single).1 > 0.1, "{codec}: {:?}", told(&single));
+        }
     }
 
     /// Inserts random walks and compares with a hash set.

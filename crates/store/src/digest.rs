@@ -51,11 +51,17 @@ impl Digest {
             high.extend(states.map(|state| hash::digest(state).0 & mask));
             return;
         }
-        let mask = (u128::MAX << (u128::BITS - self.bits)) as u64;
-        for (first, second) in states.map(hash::digest) {
+        for (first, second) in states.map(|state| self.of(state)) {
             high.push(first);
-            low.push(second & mask);
+            low.push(second);
         }
+    }
+
+    /// The digest of one state, of more than 64 bits.
+    #[inline(always)]
+    pub(crate) fn of(&self, state: &[u32]) -> (u64, u64) {
+        let (first, second) = hash::digest(state);
+        (first, second & (u128::MAX << (u128::BITS - self.bits)) as u64)
     }
 }
 

@@ -8,7 +8,7 @@
 mod adaptive;
 mod bits;
 
-use crate::arena::{Arena, Line, Pages};
+use crate::arena::{Arena, Pages};
 use crate::budget::Full;
 use crate::digest::Held;
 use crate::hash;
@@ -123,31 +123,30 @@ impl Filter {
     /// Inserts keys, says of each whether it was new, and returns how many were.
     pub fn insert_all(&mut self, keys: Run, fresh: &[AtomicU8]) -> usize {
         self.prefetch(keys);
-        match self.kind.clone() {
-            Kind::Bits(bits) => self.insert_with(keys, fresh, |line, low| bits.insert(line, low)),
-            Kind::Adaptive(adaptive) => self.insert_with(keys, fresh, |line, low| adaptive.insert(line, low)),
-        }
-    }
-
-    #[inline(always)]
-    fn insert_with(&mut self, keys: Run, fresh: &[AtomicU8], insert: impl Fn(&mut Line, u64) -> New) -> usize {
-        let mut count = 0;
+        let before = self.len;
         for (at, (&high, fresh)) in keys.high.iter().zip(fresh).enumerate() {
             let low = if self.digests_keys { digest_of(high, keys.low.get(at)) } else { keys.low[at] };
-            let home = self.home(high);
-            let new = insert(self.lines.line_mut(home), low);
-            if let Some(odds) = new {
-                self.odds += odds;
-                count += 1;
-            }
-            fresh.store(new.is_some() as u8, Ordering::Relaxed);
+            fresh.store(self.insert(high, low) as u8, Ordering::Relaxed);
         }
-        self.len += count;
+        self.len - before
+    }
+
+    /// Inserts a digest, and says whether it was new.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, high: u64, low: u64) -> bool {
+        let line = self.lines.line_mut(hash::scale(high << self.common_bits, self.lines.lines()));
+        let new = match &self.kind {
+            Kind::Bits(bits) => bits.insert(line, low),
+            Kind::Adaptive(adaptive) => adaptive.insert(line, low),
+        };
+        let Some(odds) = new else { return false };
+        self.odds += odds;
+        self.len += 1;
         if self.scattered && self.len > self.lines.lines() / SPARSE {
             self.scattered = false;
             self.lines.join_pages();
         }
-        count
+        true
     }
 }
 

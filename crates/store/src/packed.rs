@@ -14,7 +14,7 @@ pub(crate) mod waiting;
 use crate::arena::{Arena, Line, PAGE_LINES, Spot};
 use crate::budget::Full;
 use crate::intern::Fill;
-use geometry::Geometry;
+use geometry::{Geometry, TRIES};
 use part::Part;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -46,9 +46,9 @@ pub struct Density {
 }
 
 impl Density {
-    pub const USUAL: Density = Density { load_percent: 82, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
+    pub const USUAL: Density = Density { load_percent: 86, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
     pub const COMPACT: Density =
-        Density { load_percent: 92, growth_percent: 118, nodes: Fill::COMPACT, tree_percent: 100 };
+        Density { load_percent: 96, growth_percent: 130, nodes: Fill::COMPACT, tree_percent: 100 };
 }
 
 /// Bytes that each of so many keys takes in a large table, in the mean over all times between two growths.
@@ -348,12 +348,29 @@ impl Packed {
             let (line, rest) = self.parts[self.part_of(high)].find_home(high);
             homes.push(Home { line, rest });
         }
-        let count = by_length!(self, LONG => self.insert_with::<LONG>(keys, &mut homes, fresh));
+        let count = by_length!(self, LONG => self.insert_homes::<LONG>(keys, &mut homes, fresh));
         self.homes = homes;
         count
     }
 
-    /// Those whose homes are full come last, when the lines they need are near. Equal keys keep their order, for a home stays full.
+    /// Inserts keys whose homes were found.
+    fn insert_homes<const LONG: bool>(&mut self, keys: Run, homes: &mut [Home], fresh: &[AtomicU8]) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("bmi2") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { self.insert_quickly::<LONG>(keys, homes, fresh) };
+        }
+        self.insert_with::<LONG>(keys, homes, fresh)
+    }
+
+    /// The same with instructions that not all processors have: see [`part`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi2")]
+    fn insert_quickly<const LONG: bool>(&mut self, keys: Run, homes: &mut [Home], fresh: &[AtomicU8]) -> usize {
+        self.insert_with::<LONG>(keys, homes, fresh)
+    }
+
+    /// Those whose homes are full come later, try by try, when the lines they need are near. Equal keys keep their order, for a line stays full.
     #[inline(always)]
     fn insert_with<const LONG: bool>(&mut self, keys: Run, homes: &mut [Home], fresh: &[AtomicU8]) -> usize {
         let (mut count, mut homeless) = (0, 0);
@@ -363,7 +380,7 @@ impl Packed {
             let part = &mut self.parts[part];
             // SAFETY: `homes` was just filled, and inserting lets nothing grow.
             let Some(new) = (unsafe { part.insert_at_home::<LONG>(home.line, home.rest, low) }) else {
-                part.ask_elsewhere(high);
+                part.ask_elsewhere(high, 2);
                 // Homes that were tried are not needed any more.
                 homes[homeless].rest = index as u64;
                 homeless += 1;
@@ -372,9 +389,27 @@ impl Packed {
             fresh[index].store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }
+        for attempt in 2..=TRIES {
+            let mut left = 0;
+            for at in 0..homeless {
+                let index = homes[at].rest as usize;
+                let (high, low) = (keys.high[index], if LONG { keys.low(index) } else { 0 });
+                let part = self.part_of(high);
+                let part = &mut self.parts[part];
+                let Some(new) = part.insert_elsewhere::<LONG>(high, low, attempt) else {
+                    part.ask_elsewhere(high, attempt + 1);
+                    homes[left].rest = index as u64;
+                    left += 1;
+                    continue;
+                };
+                fresh[index].store(new as u8, Ordering::Relaxed);
+                count += new as usize;
+            }
+            homeless = left;
+        }
         for index in homes[..homeless].iter().map(|home| home.rest as usize) {
             let part = self.part_of(keys.high[index]);
-            let new = self.parts[part].insert_elsewhere::<LONG>(keys.key(index));
+            let new = self.parts[part].insert_instead::<LONG>(keys.key(index));
             fresh[index].store(new as u8, Ordering::Relaxed);
             count += new as usize;
         }
@@ -407,7 +442,7 @@ impl Packed {
             let key = keys.key(index as usize);
             let part = &self.parts[self.part_of((key >> 64) as u64)];
             let Some(known) = part.is_at_home::<LONG>(key) else {
-                part.ask_elsewhere((key >> 64) as u64);
+                part.ask_elsewhere((key >> 64) as u64, 2);
                 return true;
             };
             answer(index, known);

@@ -25,9 +25,11 @@ const CHUNK_WORDS: usize = SLOT / 4;
 const WIDE_WORDS: usize = 16;
 /// So many chunks at the front stay as they are, which is all where levels are narrow; fewer where memory matters most.
 const USUAL_WHOLE: usize = 16;
-const DENSE_WHOLE: usize = 4;
-/// So many of them are brought there at a time then, at most.
-const DENSE_READY: usize = 8;
+const DENSE_WHOLE: usize = 2;
+/// So many of them are brought there at a time then, at most, and this part of a chunk is one: a few whole ones there always are, which matters
+/// where there are no more than a million states. Folded chunks are rounded up to pages, so they should not be much smaller.
+const DENSE_READY: usize = 16;
+const DENSE_PART: usize = 2;
 /// Memory is short when less than this part of it is left.
 const SHORT_SHARE: u64 = 4;
 
@@ -71,16 +73,19 @@ impl Queue {
 
     /// The same, as small as can be whatever time that takes.
     pub fn dense(mut self) -> Queue {
+        assert!(self.is_empty());
         self.dense = true;
+        if self.spill.is_none() {
+            self.per_chunk = (CHUNK_WORDS / DENSE_PART / self.width).max(1);
+        }
         self
     }
 
     /// From now on states have another width; only while it is empty.
     pub(crate) fn reshape(&mut self, width: usize) {
         assert!(self.is_empty());
-        let mut reshaped = Queue::new(width, self.grant.clone(), self.spill.take());
-        reshaped.dense = self.dense;
-        *self = reshaped;
+        let reshaped = Queue::new(width, self.grant.clone(), self.spill.take());
+        *self = if self.dense { reshaped.dense() } else { reshaped };
     }
 
     /// Words of a state.

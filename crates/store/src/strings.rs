@@ -87,6 +87,17 @@ impl Strings {
         }
     }
 
+    /// Is a string with this hash there?
+    pub fn contains(&mut self, string: &[u8], hash: u64) -> bool {
+        self.find(string, hash).1
+    }
+
+    /// Gives up all strings, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.index.words_mut()[..self.slots].fill(0);
+        (self.end, self.len) = (0, 0);
+    }
+
     /// Inserts a string with this hash; true if it was not there. What is there is known also when nothing more fits.
     pub fn insert(&mut self, string: &[u8], hash: u64) -> Result<bool, Full> {
         let (mut place, known) = self.find(string, hash);

@@ -19,6 +19,7 @@ mod levels;
 mod living;
 mod lossy;
 mod saved;
+mod single;
 
 pub use entry::{Block, Entry, Needs};
 pub use ladder::{Climb, Outlook, Rung};
@@ -38,8 +39,8 @@ use crate::runs::Layers;
 use crate::sample::Sample;
 use crate::snapshots::Snapshots;
 use crate::snapshots::table::LevelTable;
-use cached::{Parents, insert_cached, key_bytes, key_of};
-use coded::Coded;
+use cached::{Parents, hold_long, insert_cached, key_bytes, key_of};
+use coded::{Coded, Long};
 use ladder::Ladder;
 use layered::Below;
 use living::Collector;
@@ -94,7 +95,7 @@ struct Shard {
     older: Option<Intern>,
     last: Table,
     /// Codes that are too long for a cache of them.
-    long: Option<Coded>,
+    long: Option<Long>,
     /// What takes the place of the last table when that holds so many states or has no more room.
     next: Option<(usize, Table)>,
     /// Keys that the frozen tables do not know.
@@ -191,7 +192,7 @@ impl Tiers {
             })
         };
         let long = || match coder {
-            Coder::Huffman(code) => Coded::new(code, shard_bits, grant).map(Some),
+            Coder::Huffman(code) => Long::beside(code, row, pins, capacity, shard_bits, grant).map(Some),
             _ => Ok(None),
         };
         let shard = |table: Result<Table, Full>| Ok(Shard::with_long(table?, long()?));
@@ -265,7 +266,7 @@ impl Tiers {
         let bytes = key_bytes(keys.high[0], keys.low.first().copied());
         let answer = match key_of(&bytes, state, cache.form(), long.as_mut()) {
             Some(key) => cache.insert(key, keys.high[0], note, true, Place::NOWHERE),
-            None => long.as_mut().map_or(Answer::Full, |long| long.hold(keys.high[0])),
+            None => hold_long(long.as_mut(), &mut **cache, keys.high[0]),
         };
         if matches!(answer, Answer::New(_)) && cache.counts_states() {
             cache.count_state(state);
@@ -410,7 +411,7 @@ impl Shard {
         Shard::with_long(last, None)
     }
 
-    fn with_long(last: Table, long: Option<Coded>) -> Mutex<Shard> {
+    fn with_long(last: Table, long: Option<Long>) -> Mutex<Shard> {
         Mutex::new(Shard { frozen: Vec::new(), older: None, last, long, next: None, unknown: Batch::default() })
     }
 
@@ -474,7 +475,6 @@ impl Shard {
     /// How many states are held before the caches.
     fn kept(&self) -> usize {
         let frozen = self.frozen.iter().map(Packed::len).sum::<usize>();
-        let frozen = frozen + self.long.as_ref().map_or(0, Coded::len);
         frozen + self.next.as_ref().map_or(0, |_| self.last.len())
     }
 
@@ -489,6 +489,7 @@ impl Shard {
         let kept = self.kept() as u64;
         health.held += kept;
         health.capacity += self.next.as_ref().map_or(kept, |(room, _)| *room as u64);
+        self.long.iter().for_each(|long| long.tell(&mut health));
         Some((health, sketch))
     }
 }
@@ -545,7 +546,7 @@ impl Table {
         range: Range<usize>,
         parents: Parents,
         key_bits: u32,
-        long: Option<&mut Coded>,
+        long: Option<&mut Long>,
     ) -> Result<(), Full> {
         self.reserve(range.len(), key_bits)?;
         let entered = match self {

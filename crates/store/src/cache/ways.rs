@@ -330,6 +330,10 @@ impl AnyCache for Ways {
     fn count_state(&mut self, state: &[u32]) {
         self.distinct.add(hash::words(state));
     }
+
+    fn count_key(&mut self, hash: u64) {
+        self.distinct.add(hash);
+    }
 }
 
 #[cfg(test)]

@@ -7,57 +7,81 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const GROUP: usize = 8;
-/// Bytes for the changes of a group, at most.
+/// Bytes for the changes of a group, at most, and a power of two beyond that.
 const MOST_BYTES: usize = GROUP * 5;
+const ROOM: usize = 64;
 const LAST: u8 = 0x80;
+/// So many bytes can be read wherever something is.
+const BEHIND: usize = 4;
 
 /// The differences between states of `width` words.
 pub fn pack(states: &[AtomicU32], width: usize) -> Vec<u8> {
-    // Each is copied before it is compared: that is much quicker where nobody else can write.
+    // They are copied before they are compared, behind one of zeros: that is much quicker where nobody else can write.
+    let mut words = vec![0; width + states.len() + GROUP];
+    words[width..].iter_mut().zip(states).for_each(|(word, state)| *word = state.load(Ordering::Relaxed));
     let groups = width.div_ceil(GROUP);
-    let (mut last, mut now) = (vec![[0u32; GROUP]; groups], vec![[0u32; GROUP]; groups]);
-    let mut piece = vec![0; groups * (1 + MOST_BYTES)];
+    // The last group may end before its eight words do.
+    let last_mask = u32::MAX >> ((groups * GROUP - width) * 4);
+    let mut piece = vec![0; groups * (1 + MOST_BYTES) + ROOM];
     let mut out = Vec::with_capacity(states.len() * 4);
-    for state in states.chunks_exact(width) {
-        now.as_flattened_mut().iter_mut().zip(state).for_each(|(now, word)| *now = word.load(Ordering::Relaxed));
-        let mut end = 0;
-        for (now, last) in now.chunks(8).zip(last.chunks(8)) {
-            let head = end;
-            (piece[head], end) = (0, head + 1);
-            for (number, (now, last)) in now.iter().zip(last).enumerate() {
-                if now != last {
-                    piece[head] |= 1 << number;
-                    end += pack_group(now, last, &mut piece[end..]);
-                }
+    for state in (0..states.len()).step_by(width) {
+        let (last, now) = (&words[state..], &words[state + width..]);
+        let (mut end, mut head) = (0, 0);
+        for group in 0..groups {
+            if group % 8 == 0 {
+                (head, piece[end], end) = (end, 0, end + 1);
+            }
+            let at = |words: &[u32]| -> [u32; GROUP] { words[group * GROUP..][..GROUP].try_into().expect("so many") };
+            let (now, last) = (at(now), at(last));
+            let changed = changed_bytes(&now, &last) & if group + 1 < groups { u32::MAX } else { last_mask };
+            if changed != 0 {
+                piece[head] |= 1 << (group % 8);
+                end += pack_group(&now, &last, changed, &mut piece[end..]);
             }
         }
         out.extend_from_slice(&piece[..end]);
-        std::mem::swap(&mut last, &mut now);
     }
+    out.extend_from_slice(&[0; BEHIND]);
     out
 }
 
+/// Which bytes of a group are not what they were?
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn changed_bytes(now: &[u32; GROUP], last: &[u32; GROUP]) -> u32 {
+    use core::arch::x86_64::*;
+    // SAFETY: groups are twice sixteen readable bytes; SSE2 is part of x86-64.
+    let equal = |half: usize| unsafe {
+        let half = |words: &[u32; GROUP]| _mm_loadu_si128(words.as_ptr().cast::<__m128i>().add(half));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(half(now), half(last))) as u32
+    };
+    !(equal(0) | equal(1) << 16)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn changed_bytes(now: &[u32; GROUP], last: &[u32; GROUP]) -> u32 {
+    let bytes = now.iter().zip(last).flat_map(|(now, last)| (now ^ last).to_le_bytes());
+    bytes.enumerate().fold(0, |changed, (place, byte)| changed | ((byte != 0) as u32) << place)
+}
+
 /// Writes what changes in a group, which is something, and says in how many bytes.
-#[inline]
-fn pack_group(now: &[u32; GROUP], last: &[u32; GROUP], out: &mut [u8]) -> usize {
-    let out: &mut [u8; MOST_BYTES] = (&mut out[..MOST_BYTES]).try_into().expect("so many");
+#[inline(always)]
+fn pack_group(now: &[u32; GROUP], last: &[u32; GROUP], mut changed: u32, out: &mut [u8]) -> usize {
+    let out: &mut [u8; ROOM] = (&mut out[..ROOM]).try_into().expect("so many");
     let (mut end, mut head) = (0, 0);
-    for (index, (now, last)) in now.iter().zip(last).enumerate() {
-        let change = now ^ last;
-        if change == 0 {
-            continue;
-        }
+    while changed != 0 {
+        let index = changed.trailing_zeros() / 4;
+        let marks = changed >> (4 * index) & 15;
+        changed &= !(15 << (4 * index));
         head = end;
-        let mut marks = 0;
-        for (place, byte) in change.to_le_bytes().into_iter().enumerate() {
-            out[(end + 1).min(MOST_BYTES - 1)] = byte;
-            end += (byte != 0) as usize;
-            marks |= ((byte != 0) as u8) << place;
+        for (place, byte) in (now[index as usize] ^ last[index as usize]).to_le_bytes().into_iter().enumerate() {
+            out[(end + 1) % ROOM] = byte;
+            end += (marks >> place & 1) as usize;
         }
-        out[head] = (index as u8) << 4 | marks;
+        out[head % ROOM] = (index << 4 | marks) as u8;
         end += 1;
     }
-    out[head] |= LAST;
+    out[head % ROOM] |= LAST;
     end
 }
 
@@ -65,20 +89,24 @@ fn pack_group(now: &[u32; GROUP], last: &[u32; GROUP], out: &mut [u8]) -> usize 
 pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
     let mut state = vec![[0u32; GROUP]; width.div_ceil(GROUP)];
     let mut at = 0;
-    let mut next = |wanted: bool| {
-        let byte = if wanted { differences[at] } else { 0 };
-        at += wanted as usize;
-        byte
-    };
     for place in states.chunks_exact(width) {
         for groups in state.chunks_mut(8) {
-            let mut changed = next(true);
+            let mut changed = differences[at];
+            at += 1;
             while changed != 0 {
                 let group = &mut groups[changed.trailing_zeros() as usize];
                 loop {
-                    let head = next(true);
-                    let bytes = [0, 1, 2, 3].map(|byte| next(head >> byte & 1 == 1));
-                    group[(head >> 4) as usize % GROUP] ^= u32::from_le_bytes(bytes);
+                    let head = differences[at];
+                    let bytes = differences[at + 1..][..BEHIND].try_into().expect("so many");
+                    let (mut bytes, mut change, mut count) = (u32::from_le_bytes(bytes), 0, 0);
+                    for byte in 0..4 {
+                        let marked = (head >> byte & 1) as u32;
+                        change |= (bytes & (0xFF * marked)) << (8 * byte);
+                        bytes >>= 8 * marked;
+                        count += marked;
+                    }
+                    at += 1 + count as usize;
+                    group[(head >> 4) as usize % GROUP] ^= change;
                     if head & LAST != 0 {
                         break;
                     }

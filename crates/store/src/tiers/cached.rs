@@ -1,7 +1,7 @@
 //! How the keys of a block are inserted into caches, and how caches hear of the states that were expanded.
 
 use super::Block;
-use super::coded::Coded;
+use super::coded::Long;
 use crate::batch::Batch;
 use crate::budget::Full;
 use crate::cache::{Answer, AnyCache, Hashed, KeyForm, Note, Place};
@@ -18,13 +18,22 @@ pub(super) fn key_of<'a>(
     computed: &'a [u8; 16],
     state: &'a [u32],
     form: KeyForm,
-    coded: Option<&'a mut Coded>,
+    coded: Option<&'a mut Long>,
 ) -> Option<&'a [u8]> {
     match (form.hashed, coded) {
         (Hashed::Leading, _) => Some(&computed[..form.bytes]),
         (Hashed::Whole, Some(coded)) => coded.key(state),
         (Hashed::Whole, None) => Some(bytemuck::cast_slice(state)),
     }
+}
+
+/// Holds the state whose code was just found to be too long for its cache.
+pub(super) fn hold_long<C: AnyCache>(long: Option<&mut Long>, cache: &mut C, hash: u64) -> Answer {
+    let answer = long.map_or(Answer::Full, |long| long.hold(hash));
+    if matches!(answer, Answer::New(_)) {
+        cache.count_key(hash);
+    }
+    answer
 }
 
 /// Inserts states into a cache, in order, and tells it of the states that were expanded: of each before its successors.
@@ -34,7 +43,7 @@ pub(super) fn insert_cached<C: AnyCache>(
     batch: &Batch,
     range: Range<usize>,
     mut parents: Parents,
-    mut long: Option<&mut Coded>,
+    mut long: Option<&mut Long>,
 ) -> Result<usize, Full> {
     let run = batch.run(range.clone());
     run.high.iter().for_each(|&hash| cache.prefetch(hash));
@@ -46,7 +55,7 @@ pub(super) fn insert_cached<C: AnyCache>(
         let note = Note { depth: block.depth, kind };
         let held = match key_of(&bytes, block.state(position as usize), form, long.as_deref_mut()) {
             Some(key) => cache.insert(key, run.high[index], note, false, parent),
-            None => long.as_mut().map_or(Answer::Full, |long| long.hold(run.high[index])),
+            None => hold_long(long.as_deref_mut(), cache, run.high[index]),
         };
         match held {
             Answer::New(_) => {
@@ -82,7 +91,7 @@ impl<'a> Parents<'a> {
 
     /// Tells the cache of all states up to the one whose successor is at `position`, and returns the place of that one
     /// if successors must know it.
-    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C, mut long: Option<&mut Coded>) -> Place {
+    fn expand_until<C: AnyCache>(&mut self, position: u32, cache: &mut C, mut long: Option<&mut Long>) -> Place {
         let batch = self.batch;
         while let Some(at) = self.left.clone().next() {
             let index = batch.positions(at..at + 1)[0] as usize;
