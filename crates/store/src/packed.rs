@@ -46,7 +46,7 @@ pub struct Density {
 }
 
 impl Density {
-    pub const USUAL: Density = Density { load_percent: 86, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
+    pub const USUAL: Density = Density { load_percent: 87, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
     pub const COMPACT: Density =
         Density { load_percent: 96, growth_percent: 130, nodes: Fill::COMPACT, tree_percent: 100 };
 }
