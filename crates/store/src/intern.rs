@@ -37,7 +37,7 @@ pub struct Fill {
 
 impl Fill {
     pub const USUAL: Fill = Fill { few_bytes: 512 << 10, few_load_percent: 50, load_percent: 75, growth_percent: 140 };
-    pub const COMPACT: Fill = Fill { few_bytes: 16 << 10, few_load_percent: 50, load_percent: 82, growth_percent: 118 };
+    pub const COMPACT: Fill = Fill { few_bytes: 16 << 10, few_load_percent: 50, load_percent: 85, growth_percent: 115 };
 }
 
 /// A growing table of vectors of `stride` words.
