@@ -226,7 +226,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
     }
     let widest = witness.most.into_inner() as u64;
     // An estimate: blocks and shards are not all alike.
-    let least_bytes = |workers: usize| least_bytes(model, &truth.outcome, widest, workers) * 5 / 4;
+    let least_bytes = |workers: usize| least_bytes(model, &truth.outcome, widest, workers) * 3 / 2;
     let states = truth.outcome.stats.states;
     let all = WORKERS.iter().flat_map(|&workers| PERCENTS.map(|percent| (workers, percent)));
     let all: Vec<(usize, u64)> = all.collect();
