@@ -180,7 +180,7 @@ fn killed_at_any_moment_it_goes_on() {
 fn killed_at_any_moment_it_goes_on_with_whole_states_on_disk() {
     let sets: Vec<String> =
         (0..12).map(|at| format!("d[{at}] = (a * {} + b * 1009 + c * {at}) % 999983", at + 31)).collect();
-    let step = |name: char| format!("s -> s {{ guard {name} < 35; effect {name} = {name} + 1, {}; }}", sets.join(", "));
+    let step = |name: char| format!("s -> s {{ guard {name} < 45; effect {name} = {name} + 1, {}; }}", sets.join(", "));
     let steps = ['a', 'b', 'c'].map(step).join(", ");
     let text =
         format!("byte a; byte b; byte c; int d[12]; process P {{ state s; init s; trans {steps}; }} system async;");
@@ -190,7 +190,7 @@ fn killed_at_any_moment_it_goes_on_with_whole_states_on_disk() {
     let plan =
         || json(&["check", &path, "--executor", "interp", "--max-states", "9"])["plan"]["process_bytes"].as_u64();
     let least = (0..4).filter_map(|_| plan()).min().unwrap();
-    let memory = format!("{}M", (least >> 20) + 6);
+    let memory = format!("{}M", (least >> 20) + 7);
     let scarce = ["--memory", &memory, "--disk", "1G", "--store", "plain"];
     let report = json(&[&["check", &path, "--executor", "interp", "--workers", "1"], &scarce[..]].concat());
     assert!(report["layers"]["flushes"].as_u64() > Some(0), "{memory}: {} {}", report["reason"], report["layers"]);
