@@ -248,21 +248,10 @@ impl Merger {
     fn join(&mut self, progress: &mut Progress, point: Point, turn: i64, next: &[Command]) -> bool {
         let (mut passed, mut foreign) = (false, false);
         for index in progress.arrivals.get(&point.at.into()).cloned().unwrap_or_default() {
-            let bundle = &self.bundles[index];
-            let mut commands = Vec::new();
-            let mut changed = false;
-            for command in &bundle.commands {
-                let arrives = self.turn.after(command, &bundle.turns) == Some(turn);
-                match arrives.then(|| self.joined(point, command, next)).flatten() {
-                    Some(joined) => {
-                        self.room -= joined.len() - 1;
-                        changed = true;
-                        commands.extend(joined);
-                    }
-                    None => commands.push(command.clone()),
-                }
-            }
-            if changed {
+            let Bundle { commands, turns } = &self.bundles[index];
+            let arrives = |command: &Command| self.turn.after(command, turns) == Some(turn);
+            let commands = commands.iter().map(|command| (command.clone(), arrives(command))).collect();
+            if let Some(commands) = self.go_on(point, commands, next) {
                 foreign |= !point.takes_part(&commands[0]);
                 self.bundles[index].commands = commands;
                 progress.note_arrivals(index, &self.bundles[index]);
@@ -270,23 +259,32 @@ impl Merger {
             }
         }
         if turn == 0 {
-            let mut starts = Vec::new();
-            for start in &self.system.starts {
-                match self.joined(point, start, next) {
-                    Some(joined) => {
-                        self.room -= joined.len() - 1;
-                        passed = true;
-                        starts.extend(joined);
-                    }
-                    None => starts.push(start.clone()),
-                }
+            let starts = self.system.starts.iter().map(|start| (start.clone(), true)).collect();
+            if let Some(starts) = self.go_on(point, starts, next) {
+                self.system.starts = starts;
+                passed = true;
             }
-            self.system.starts = starts;
         }
         if foreign {
             progress.sharing = Sharing::of(&self.system, self.commands(), point.process);
         }
         passed
+    }
+
+    /// The same commands, of which those that arrive go on with `next` as long as there is room; nothing if none does.
+    fn go_on(&mut self, point: Point, commands: Vec<(Command, bool)>, next: &[Command]) -> Option<Vec<Command>> {
+        let (mut all, mut changed) = (Vec::new(), false);
+        for (command, arrives) in commands {
+            match arrives.then(|| self.joined(point, &command, next)).flatten() {
+                Some(joined) => {
+                    self.room -= joined.len() - 1;
+                    changed = true;
+                    all.extend(joined);
+                }
+                None => all.push(command),
+            }
+        }
+        changed.then_some(all)
     }
 
     /// A command that leads to a location, followed by each of `next`; nothing if it does not lead there.
