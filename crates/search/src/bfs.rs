@@ -104,7 +104,7 @@ pub fn bfs_with<M: Model + ?Sized>(
         looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
         urgent: AtomicBool::new(false),
         failure: Mutex::new(None),
-        team: Team::new(),
+        team: Team::new(crew.workers),
     };
     let Company { from, keeper, observer } = keeping;
     let observer = observer.map(|observer| observer as &mut dyn Observer);
@@ -172,11 +172,13 @@ struct Worker {
     lately: Option<Recent>,
     /// How often the search had begun a part again when it was looked at last.
     again: usize,
+    /// The first state of the last block of which any was met.
+    furthest: u64,
 }
 
 impl Worker {
     fn new(coder: &SharedCoder, observed: bool) -> Worker {
-        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()), again: 0 }
+        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()), again: 0, furthest: 0 }
     }
 }
 
@@ -285,7 +287,8 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
         let again = self.again.load(Ordering::Relaxed);
-        if std::mem::replace(&mut worker.again, again) != again {
+        let is_earlier = block.first < std::mem::replace(&mut worker.furthest, block.first);
+        if std::mem::replace(&mut worker.again, again) != again || is_earlier {
             worker.lately.iter_mut().for_each(Recent::forget);
         }
         // Where things are forgotten, what was met lately is of use within a level only.

@@ -97,8 +97,9 @@ pub struct Packed {
     number: usize,
     most_lines: usize,
     arena: Arena,
-    /// So many keys fit, wherever they belong.
+    /// So many keys fit, wherever they belong, beside so many that are expected.
     certain: usize,
+    expected: usize,
     /// Where each key that is being inserted belongs.
     homes: Vec<Home>,
 }
@@ -140,13 +141,25 @@ impl Packed {
     ) -> Result<Packed, Full> {
         let parts = vec![Part::new(key_bits, common_bits, 1, arena).ok_or(Full)?];
         let (arena, homes, most_lines) = (arena.clone(), Vec::new(), usize::MAX);
-        Ok(Packed { key_bits, common_bits, part_bits: 0, parts, density, number, most_lines, arena, certain: 0, homes })
+        Ok(Packed {
+            key_bits,
+            common_bits,
+            part_bits: 0,
+            parts,
+            density,
+            number,
+            most_lines,
+            arena,
+            certain: 0,
+            expected: 0,
+            homes,
+        })
     }
 
     /// How full it is from here on.
     pub fn set_density(&mut self, density: Density) {
         self.density = density;
-        self.certain = 0;
+        (self.certain, self.expected) = (0, 0);
     }
 
     pub fn len(&self) -> usize {
@@ -178,7 +191,7 @@ impl Packed {
             // Where there is no room it grows by and by.
             by_length!(self, LONG => part.grow::<LONG>(each, key_bits));
         }
-        self.certain = 0;
+        (self.certain, self.expected) = (0, 0);
     }
 
     /// Makes sure that `count` more keys of `key_bits` bits fit; keys never get shorter.
@@ -202,7 +215,7 @@ impl Packed {
             self.lengthen(key_bits)?;
         }
         if let Some(certain) = self.certain.checked_sub(count) {
-            self.certain = certain;
+            (self.certain, self.expected) = (certain, self.expected + count);
             return Ok(());
         }
         self.divide(count);
@@ -220,8 +233,16 @@ impl Packed {
             }
             certain = certain.min(self.room(part).saturating_sub(self.parts[part].len));
         }
-        self.certain = certain.saturating_sub(count);
+        (self.certain, self.expected) = certain.checked_sub(count).map_or((0, 0), |certain| (certain, count));
         Ok(())
+    }
+
+    /// So many keys that were expected have come, and fewer of them were new: there is room for others.
+    #[inline(always)]
+    fn give_back(&mut self, count: usize, new: usize) {
+        let count = count.min(self.expected);
+        self.expected -= count;
+        self.certain += count.saturating_sub(new);
     }
 
     /// Keys that may be in a part before it grows.
@@ -313,7 +334,7 @@ impl Packed {
     fn lengthen(&mut self, key_bits: u32) -> Result<(), Full> {
         // Parts that have grown already may stay as they are: they only keep some bits more than necessary.
         assert!(self.key_bits > u64::BITS || key_bits <= u64::BITS, "only short keys get longer");
-        self.certain = 0;
+        (self.certain, self.expected) = (0, 0);
         for part in 0..self.parts.len() {
             if self.parts[part].geometry.key_bits() >= key_bits {
                 continue;
@@ -339,7 +360,7 @@ impl Packed {
         }
     }
 
-    /// Inserts keys, says of each whether it was not there before, and returns how many were not.
+    /// Inserts keys, for which there is room, says of each whether it was not there before, and returns how many were not.
     pub fn insert_all(&mut self, keys: Run, fresh: &[AtomicU8]) -> usize {
         let mut homes = std::mem::take(&mut self.homes);
         homes.clear();
@@ -350,6 +371,7 @@ impl Packed {
         }
         let count = by_length!(self, LONG => self.insert_homes::<LONG>(keys, &mut homes, fresh));
         self.homes = homes;
+        self.give_back(keys.high.len(), count);
         count
     }
 
@@ -458,7 +480,9 @@ impl Packed {
     /// Inserts one key, for which there is room; true if it was not there.
     pub fn insert_one(&mut self, key: u128) -> bool {
         let part = self.part_of((key >> 64) as u64);
-        by_length!(self, LONG => self.parts[part].insert_key::<LONG>(key))
+        let new = by_length!(self, LONG => self.parts[part].insert_key::<LONG>(key));
+        self.give_back(1, new as usize);
+        new
     }
 
     /// Is the key there? It may be longer than those that are.

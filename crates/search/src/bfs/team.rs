@@ -1,10 +1,11 @@
-//! Workers that do one thing at a time together: a leader names a task of several items, whoever is free takes the next.
+//! Workers that do one thing at a time together: a leader names a task of several items, everybody has a share of them, and
+//! whoever has done that helps others with theirs.
 //!
-//! Nothing is handed over but numbers; what they stand for lies where all can see it. A ticket counts the items that were
-//! taken, with the number of the task in its upper half, so that whoever comes late takes no item of a task that is over:
-//! a task ends only when all of its items are done, hence the task of a ticket that names a real item is still the one
-//! that is announced. **Everybody takes items in ascending order**: what a worker has met lately it has met in an earlier block then
-//! (`plimsoll_store::Recent`), and whatever is recognised so, the numbers of states are the same. Workers without work look for some time, then sleep.
+//! Nothing is handed over but numbers; what they stand for lies where all can see it. A ticket is the right to one item, with the number of
+//! the task in its upper half, so that whoever comes late takes no item of a task that is over: a task ends only when all of its items are
+//! done, hence the task of a ticket that counts is still the one that is announced. There are as many tickets as items, so whoever has one
+//! finds an item. **Shares are neighbours, and the same each time**: neighbouring blocks have much the same successors, of which a worker
+//! recognises more then; what it has written for a block it reads again, and the tables of a shard stay near whoever enters it. Workers without work look for some time, then sleep.
 
 #[cfg(test)]
 use shuttle::{hint::spin_loop, sync};
@@ -48,8 +49,12 @@ impl Task {
 
 pub(super) struct Team {
     task: AtomicU64,
-    /// The next item, with the number of the task.
+    /// Rights to an item that were taken, with the number of the task.
     ticket: AtomicU64,
+    /// Of each worker, the leader first: the next item and the end, in the upper half.
+    shares: Vec<Share>,
+    /// Workers that follow.
+    followers: AtomicUsize,
     /// Items of the task that are not done.
     open: AtomicUsize,
     /// Somebody panicked.
@@ -61,6 +66,23 @@ pub(super) struct Team {
     done: Condvar,
 }
 
+/// In a line of its own, for everybody looks at their own all the time.
+#[repr(align(64))]
+struct Share(AtomicU64);
+
+impl Share {
+    fn take(&self) -> Option<usize> {
+        let share = self.0.load(Ordering::Relaxed);
+        // Whoever helps finds most of them empty.
+        if share as u32 as u64 >= share >> ITEM_BITS {
+            return None;
+        }
+        let share = self.0.fetch_add(1, Ordering::Relaxed);
+        let (item, end) = (share as u32 as u64, share >> ITEM_BITS);
+        (item < end).then_some(item as usize)
+    }
+}
+
 #[derive(Default)]
 struct Sleepers {
     workers: usize,
@@ -68,8 +90,11 @@ struct Sleepers {
 }
 
 impl Team {
-    pub fn new() -> Team {
+    /// For so many workers, the leader among them.
+    pub fn new(workers: usize) -> Team {
         Team {
+            shares: (0..workers).map(|_| Share(AtomicU64::new(0))).collect(),
+            followers: AtomicUsize::new(0),
             task: AtomicU64::new(0),
             ticket: AtomicU64::new(0),
             open: AtomicUsize::new(0),
@@ -84,7 +109,7 @@ impl Team {
     #[must_use]
     pub fn lead(&self, kind: u8, items: usize, work: impl FnMut(u8, usize)) -> bool {
         self.announce(kind.into(), items);
-        self.take_part(work);
+        self.take_part(0, work);
         let mut looks = 0;
         while self.open.load(Ordering::Acquire) > 0 {
             looks += 1;
@@ -104,10 +129,11 @@ impl Team {
 
     /// Takes part in every task until the team is dismissed: `work` is given its kind and the item.
     pub fn follow(&self, mut work: impl FnMut(u8, usize)) {
+        let number = self.followers.fetch_add(1, Ordering::Relaxed) + 1;
         let mut last = 0;
         while let ControlFlow::Continue(task) = self.wait_for_another(last) {
             last = task.number();
-            self.take_part(&mut work);
+            self.take_part(number, &mut work);
         }
     }
 
@@ -120,6 +146,7 @@ impl Team {
         let last = Task(self.task.load(Ordering::Relaxed));
         let task = Task::new(last.number() + 1, kind, items);
         self.open.store(items, Ordering::Relaxed);
+        self.deal(items);
         let sleepers = self.sleepers();
         self.task.store(task.0, Ordering::Release);
         self.ticket.store(task.number() << ITEM_BITS, Ordering::Release);
@@ -130,17 +157,32 @@ impl Team {
         (0..calls).for_each(|_| self.announced.notify_one());
     }
 
+    /// Gives everybody who is there a share. Nobody takes items now.
+    fn deal(&self, items: usize) {
+        let workers = self.shares.len().min(self.followers.load(Ordering::Relaxed) + 1);
+        let first = |worker: usize| (items * worker.min(workers) / workers) as u64;
+        for (worker, share) in self.shares.iter().enumerate() {
+            share.0.store(first(worker + 1) << ITEM_BITS | first(worker), Ordering::Relaxed);
+        }
+    }
+
+    /// An item for whoever has the right to one: of their own share, or of the next that has any.
+    fn item(&self, worker: usize) -> usize {
+        let mut shares = self.shares.iter().cycle().skip(worker).take(self.shares.len());
+        shares.find_map(Share::take).expect("there are as many tickets as items")
+    }
+
     /// Does items of the current task until none is left.
-    fn take_part(&self, mut work: impl FnMut(u8, usize)) {
+    fn take_part(&self, worker: usize, mut work: impl FnMut(u8, usize)) {
         loop {
             let ticket = self.ticket.fetch_add(1, Ordering::AcqRel);
-            let (number, item) = (ticket >> ITEM_BITS, ticket & ((1 << ITEM_BITS) - 1));
+            let (number, count) = (ticket >> ITEM_BITS, ticket & ((1 << ITEM_BITS) - 1));
             let task = Task(self.task.load(Ordering::Acquire));
-            if task.number() != number || item >= task.items() {
+            if task.number() != number || count >= task.items() {
                 return;
             }
             let mut done = Done { team: self, in_order: false };
-            work(task.kind() as u8, item as usize);
+            work(task.kind() as u8, self.item(worker));
             done.in_order = true;
         }
     }
@@ -208,7 +250,7 @@ mod tests {
 
     /// Every item of every task is done exactly once, in time, and as what it is; everybody goes home.
     fn every_item_is_done_once(tasks: &'static [usize], workers: usize) {
-        let team = Arc::new(Team::new());
+        let team = Arc::new(Team::new(workers + 1));
         let most = tasks.iter().copied().max().unwrap_or(0);
         let counts: Arc<Vec<AtomicUsize>> = Arc::new((0..tasks.len() * most).map(|_| AtomicUsize::new(0)).collect());
         let followers: Vec<_> = (0..workers)
@@ -245,7 +287,7 @@ mod tests {
     fn an_item_that_fails_is_done_and_the_leader_told() {
         shuttle::check_random(
             || {
-                let team = Team::new();
+                let team = Team::new(1);
                 assert!(team.lead(0, 2, |_, _| {}));
                 team.open.store(1, Ordering::Relaxed);
                 drop(Done { team: &team, in_order: false });
