@@ -18,7 +18,7 @@ use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use sync::{Condvar, Mutex, MutexGuard};
 
 /// How often a worker looks for work, or the leader for the end of a task, before it sleeps.
-const LOOKS: u32 = if cfg!(test) { 2 } else { 2_000 };
+const LOOKS: u32 = if cfg!(test) { 2 } else { 20_000 };
 
 const ITEM_BITS: u32 = 32;
 const KIND_BITS: u32 = 4;
