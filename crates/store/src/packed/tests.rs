@@ -59,6 +59,27 @@ fn agrees_with_a_set_while_growing() {
 }
 
 #[test]
+fn keys_that_were_there_leave_their_room_to_others() {
+    let mut table = table(44, 0, Grant::unlimited());
+    let (mut draw, mut looked) = (Draw::new(0), 0);
+    for round in 0..20_000u64 {
+        let bound = 20 * (round + 1);
+        let key = |number: u64| (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) as u128) << 64 & u128::MAX << 84;
+        let keys: Vec<u128> = (0..40).map(|_| key(draw.below(bound))).collect();
+        let certain = table.certain;
+        table.reserve(keys.len(), 44).unwrap();
+        looked += (certain < keys.len()) as usize;
+        match round % 2 {
+            0 => assert!(!insert(&mut table, &keys).is_empty()),
+            _ => keys.iter().for_each(|&key| assert!(table.insert_one(key) || table.contains(key))),
+        }
+        let left = (0..table.parts.len()).map(|part| table.room(part).checked_sub(table.parts[part].len));
+        assert!(left.min().unwrap() >= Some(table.certain + table.expected), "round {round}");
+    }
+    assert!(looked < 1_000, "all parts were looked at {looked} times");
+}
+
+#[test]
 fn keys_may_get_longer() {
     let mut table = table(32, 0, Grant::unlimited());
     let (mut twin, mut draw, mut bound) = (HashSet::new(), Draw::new(0), 1u32 << 12);
