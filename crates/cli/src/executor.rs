@@ -102,7 +102,7 @@ impl Executor {
             }
             Executor::Jit(inner) => {
                 let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);
-                Executor::OrbitsJit(Box::new(orbits))
+                Executor::OrbitsJit(Box::new(orbits.in_native_code()))
             }
             other => other,
         }

@@ -9,7 +9,7 @@
 pub(crate) mod canon;
 mod cutting;
 mod met;
-mod pieces;
+pub(crate) mod pieces;
 mod ranks;
 mod relations;
 
@@ -37,6 +37,12 @@ impl<M: Model> Symmetric<M> {
     pub fn new(inner: M, system: &System, symmetry: &Symmetry, precision: Precision) -> Option<Symmetric<M>> {
         let canon = Canon::new(&Layout::of_system(system), system, symmetry)?;
         Some(Symmetric { inner, canon, precision })
+    }
+
+    /// The same with native code for representatives, where that can be made.
+    pub fn in_native_code(mut self) -> Symmetric<M> {
+        self.canon.compile(self.inner.width(), self.precision);
+        self
     }
 
     pub fn inner(&self) -> &M {

@@ -11,6 +11,7 @@ use super::met::Met;
 use super::pieces::{Loaded, Pieces};
 use super::ranks::Ranks;
 use super::relations::{Relations, bit};
+use crate::jit::represent::{Found, Represent};
 use plimsoll_ir::{Layout, Symmetry, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +19,7 @@ pub struct Canon {
     pieces: Pieces,
     /// Distinguishes it from others.
     number: u64,
+    native: Option<(Precision, Represent)>,
 }
 
 /// Reused memory.
@@ -42,14 +44,21 @@ pub struct Scratch {
     /// The elements singled out, now and for the best state.
     path: Vec<u32>,
     best_path: Vec<u32>,
-    keyed: Vec<(u64, u64)>,
+    /// Of native code.
+    native: Vec<u64>,
 }
 
 impl Canon {
     pub fn new(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Canon> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number })
+        Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number, native: None })
+    }
+
+    /// Makes native code for states of so many words; false if that cannot be.
+    pub fn compile(&mut self, width: usize, precision: Precision) -> bool {
+        self.native = Represent::new(&self.pieces, width, precision).map(|native| (precision, native));
+        self.native.is_some()
     }
 
     /// Replaces a state by the representative of its orbit.
@@ -60,6 +69,11 @@ impl Canon {
         let owner = Some((self.number, precision));
         if scratch.owner != owner {
             *scratch = Scratch { owner, met: Met::new(state.len()), ..Scratch::default() };
+        }
+        if let Some((_, native)) = self.native.as_ref().filter(|(made_for, _)| *made_for == precision)
+            && native.find(&self.pieces, state, &mut scratch.native) == Found::Done
+        {
+            return;
         }
         if let Err(place) = scratch.met.represent(state) {
             self.find(state, precision, scratch);
@@ -97,7 +111,7 @@ impl Canon {
 
     fn sort(&self, scratch: &mut Scratch) {
         scratch.sorted.clone_from(&scratch.loaded.values);
-        self.pieces.sort_bags(&mut scratch.sorted, &mut scratch.keyed);
+        self.pieces.sort_bags(&mut scratch.sorted);
     }
 
     fn store(&self, state: &mut [u32], loaded: &[u64], values: &[u64]) {
@@ -139,7 +153,7 @@ impl Canon {
         self.pieces.renaming(&scratch.swapped, &mut scratch.by);
         let (values, moved) = (&scratch.loaded.values, bit(one) | bit(other));
         self.pieces.rename(values, &scratch.relations, moved, &scratch.by, &mut scratch.trial);
-        self.pieces.sort_bags(&mut scratch.trial, &mut scratch.keyed);
+        self.pieces.sort_bags(&mut scratch.trial);
         scratch.trial == scratch.sorted
     }
 
@@ -201,6 +215,6 @@ impl Canon {
         let moved = order.iter().enumerate().map(moved).fold(0, |all, one| all | one);
         self.pieces.renaming(order, &mut scratch.by);
         self.pieces.rename(&scratch.loaded.values, &scratch.relations, moved, &scratch.by, &mut scratch.trial);
-        self.pieces.sort_bags(&mut scratch.trial, &mut scratch.keyed);
+        self.pieces.sort_bags(&mut scratch.trial);
     }
 }
