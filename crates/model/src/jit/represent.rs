@@ -57,7 +57,7 @@ struct Plan {
     said: usize,
     live: usize,
     own: usize,
-    related: usize,
+    named: usize,
     sums: usize,
     ranks: usize,
     by: usize,
@@ -151,9 +151,9 @@ impl Plan {
         };
         let all = pieces.all.len();
         let (values, out, said, live) = (room(all), room(all), room(all), room(all));
-        let (own, related) = (room(entries), room(entries));
+        let (own, named) = (room(entries), room(entries));
         let (sums, ranks, by) = (room(entries), room(entries), room(entries));
-        Some(Plan { starts, values, out, said, live, own, related, sums, ranks, by, size })
+        Some(Plan { starts, values, out, said, live, own, named, sums, ranks, by, size })
     }
 }
 
@@ -192,11 +192,10 @@ struct Element {
     number: usize,
     /// What is said about it where it is known to be meant; tables have the rest.
     own: Variable,
-    related: Variable,
+    named: Variable,
     sum: Variable,
     rank: Variable,
     place: Variable,
-    tied: Variable,
 }
 
 struct Emit<'a, 'f> {
@@ -230,10 +229,10 @@ impl<'a, 'f> Emit<'a, 'f> {
         for (set, range) in pieces.set_starts.windows(2).enumerate() {
             let size = (range[1] - range[0]) as usize;
             for number in 0..size {
-                let (own, related, sum) = (variable(), variable(), variable());
-                let (rank, place, tied) = (variable(), variable(), variable());
+                let (own, named, sum) = (variable(), variable(), variable());
+                let (rank, place) = (variable(), variable());
                 several.extend((size > 1).then_some(elements.len()));
-                elements.push(Element { set, number, own, related, sum, rank, place, tied });
+                elements.push(Element { set, number, own, named, sum, rank, place });
             }
         }
         let disorder = variable();
@@ -242,21 +241,17 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     fn find(mut self, precision: Precision) -> FunctionBuilder<'f> {
         let exact = precision == Precision::Exact;
-        let [ties, round, more, settled, renamed, moved, same, open] = [(); 8].map(|()| self.b.create_block());
+        let [ties, round, more, fixed, renamed, moved, same, open] = [(); 8].map(|()| self.b.create_block());
         self.load();
         self.clear(self.plan.own);
-        self.clear(self.plan.related);
+        self.clear(self.plan.named);
         (0..self.pieces.all.len()).for_each(|piece| self.take_in(piece));
         let tied = self.order(|emit, element| emit.told(emit.elements[element].own, emit.plan.own, element));
         self.b.ins().brif(tied, ties, &[], renamed, &[]);
 
         self.b.switch_to_block(ties);
-        let related = self.any(|emit, element| {
-            let related = emit.told(emit.elements[element].related, emit.plan.related, element);
-            let tied = emit.b.use_var(emit.elements[element].tied);
-            emit.b.ins().band(related, tied)
-        });
-        self.b.ins().brif(related, round, &[], settled, &[]);
+        let different = self.differ_though_tied();
+        self.b.ins().brif(different, round, &[], renamed, &[]);
 
         self.b.switch_to_block(round);
         let before: Vec<Value> = (0..self.elements.len()).map(|at| self.b.use_var(self.elements[at].rank)).collect();
@@ -273,15 +268,11 @@ impl<'a, 'f> Emit<'a, 'f> {
             let rank = emit.b.use_var(emit.elements[element].rank);
             emit.b.ins().bxor(rank, before[element])
         });
-        self.b.ins().brif(split, ties, &[], if exact { open } else { renamed }, &[]);
+        self.b.ins().brif(split, ties, &[], if exact { fixed } else { renamed }, &[]);
 
-        self.b.switch_to_block(settled);
-        if exact {
-            let different = self.differ_though_tied();
-            self.b.ins().brif(different, open, &[], renamed, &[]);
-        } else {
-            self.b.ins().jump(renamed, &[]);
-        }
+        self.b.switch_to_block(fixed);
+        let related = self.are_tied_related();
+        self.b.ins().brif(related, open, &[], renamed, &[]);
 
         self.b.switch_to_block(renamed);
         let by: Vec<Value> = (0..self.elements.len()).map(|element| self.by(element)).collect();
@@ -444,7 +435,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let field = emit.field(value, pointer);
                 let (said, one) = (emit.constant(mix(pointer.role)), emit.constant(1));
                 emit.add_to(emit.named(emit.plan.own, pointer, field), said);
-                emit.set(emit.named(emit.plan.related, pointer, field), one);
+                emit.set(emit.named(emit.plan.named, pointer, field), one);
             }),
             Tells::Relation => self.take_in_relation(number, piece, value),
         }
@@ -502,18 +493,19 @@ impl<'a, 'f> Emit<'a, 'f> {
         let several = self.b.ins().uextend(types::I64, several);
         let all_bits = self.b.ins().ineg(several);
         self.set(live, all_bits);
-        let one = self.constant(1);
-        if !coordinates.is_empty() || piece.place == Lies::Alone {
-            for (pointer, &field) in pointers.iter().zip(&fields) {
-                self.set(self.named(self.plan.related, pointer, field), one);
-            }
+        for (pointer, &field) in pointers.iter().zip(&fields) {
+            let entry = self.named(self.plan.named, pointer, field);
+            let before = self.get(entry);
+            let named = self.b.ins().bor(before, several);
+            self.set(entry, named);
         }
-        let related = if piece.place == Lies::Alone { one } else { several };
-        for at in coordinates {
-            let element = &self.elements[at.element as usize];
-            let before = self.b.use_var(element.related);
-            let related = self.b.ins().bor(before, related);
-            self.b.def_var(self.elements[at.element as usize].related, related);
+        if after.is_some() {
+            for at in coordinates {
+                let named = self.elements[at.element as usize].named;
+                let before = self.b.use_var(named);
+                let now = self.b.ins().bor(before, several);
+                self.b.def_var(named, now);
+            }
         }
         // About one element alone.
         let alone = self.b.ins().icmp_imm_u(IntCC::Equal, count, 1);
@@ -647,7 +639,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             let keys: Vec<Value> = members.iter().map(|&member| key(self, member)).collect();
             let mut places: Vec<Value> = (0..members.len()).map(|number| self.constant(number as u64)).collect();
             let zero = self.constant(0);
-            let (mut alike_before, mut tied) = (vec![zero; members.len()], vec![zero; members.len()]);
+            let mut alike_before = vec![zero; members.len()];
             for one in 0..members.len() {
                 for other in one + 1..members.len() {
                     let less = self.b.ins().icmp(IntCC::UnsignedLessThan, keys[other], keys[one]);
@@ -657,45 +649,97 @@ impl<'a, 'f> Emit<'a, 'f> {
                     let alike = self.b.ins().icmp(IntCC::Equal, keys[other], keys[one]);
                     let alike = self.b.ins().uextend(types::I64, alike);
                     alike_before[other] = self.b.ins().iadd(alike_before[other], alike);
-                    tied[one] = self.b.ins().bor(tied[one], alike);
-                    tied[other] = self.b.ins().bor(tied[other], alike);
                 }
             }
             for (at, &member) in members.iter().enumerate() {
-                any = self.b.ins().bor(any, tied[at]);
-                let rank = self.b.ins().isub(places[at], alike_before[at]);
-                let Element { place, rank: rank_variable, tied: tied_variable, .. } = self.elements[member];
+                any = self.b.ins().bor(any, alike_before[at]);
+                let first = self.b.ins().isub(places[at], alike_before[at]);
+                let Element { place, rank, .. } = self.elements[member];
                 self.b.def_var(place, places[at]);
-                self.b.def_var(rank_variable, rank);
-                // All bits, to be combined with any.
-                let all = self.b.ins().ineg(tied[at]);
-                self.b.def_var(tied_variable, all);
+                self.b.def_var(rank, first);
             }
         }
         any
     }
 
-    /// Do elements of equal rank, whom nobody else mentions, differ in what is their own?
+    /// Is anything known of elements of equal rank that may tell them apart? If nobody names them and they have the same
+    /// pieces, then their exchange changes nothing.
     fn differ_though_tied(&mut self) -> Value {
         let mut any = self.constant(0);
         for range in self.pieces.set_starts.windows(2) {
-            for one in range[0] as usize..range[1] as usize {
-                for other in one + 1..range[1] as usize {
-                    let mut different = self.constant(0);
-                    for (&mine, &its) in self.pieces.own[one].iter().zip(&self.pieces.own[other]) {
-                        let mine = self.get(self.entry(self.plan.values + mine as usize));
-                        let its = self.get(self.entry(self.plan.values + its as usize));
+            let members = range[0] as usize..range[1] as usize;
+            let (mut ranks, mut named, mut own) = (Vec::new(), Vec::new(), Vec::new());
+            for element in members.clone() {
+                ranks.push(self.b.use_var(self.elements[element].rank));
+                named.push(self.told(self.elements[element].named, self.plan.named, element));
+                let pieces = self.pieces.own[element].iter();
+                let pieces = pieces.map(|&piece| self.get(self.entry(self.plan.values + piece as usize)));
+                own.push(pieces.collect::<Vec<Value>>());
+            }
+            for one in 0..members.len() {
+                for other in one + 1..members.len() {
+                    let mut different = self.b.ins().bor(named[one], named[other]);
+                    for (&mine, &its) in own[one].iter().zip(&own[other]) {
                         let here = self.b.ins().bxor(mine, its);
                         different = self.b.ins().bor(different, here);
                     }
-                    let ranks = [one, other].map(|element| self.b.use_var(self.elements[element].rank));
-                    let alike = self.b.ins().icmp(IntCC::Equal, ranks[0], ranks[1]);
+                    let alike = self.b.ins().icmp(IntCC::Equal, ranks[one], ranks[other]);
                     let different = self.only_if(alike, different);
                     any = self.b.ins().bor(any, different);
                 }
             }
         }
         any
+    }
+
+    /// Does any piece mention two elements that have the ranks of others? If none does, then what is said about such elements differs in their
+    /// own names only, and their exchange changes nothing.
+    fn are_tied_related(&mut self) -> Value {
+        let pieces = self.pieces;
+        let mut tied = vec![self.constant(0); self.elements.len()];
+        for range in pieces.set_starts.windows(2) {
+            for one in range[0] as usize..range[1] as usize {
+                for other in one + 1..range[1] as usize {
+                    let ranks = [one, other].map(|element| self.b.use_var(self.elements[element].rank));
+                    let alike = self.b.ins().icmp(IntCC::Equal, ranks[0], ranks[1]);
+                    let alike = self.b.ins().uextend(types::I64, alike);
+                    for element in [one, other] {
+                        tied[element] = self.b.ins().bor(tied[element], alike);
+                    }
+                }
+            }
+        }
+        for (element, tied) in tied.iter_mut().enumerate() {
+            *tied = self.b.ins().ishl_imm_u(*tied, element as i64);
+            self.set(self.entry_of(self.plan.by, element), *tied);
+        }
+        let related = self.b.declare_var(types::I64);
+        let none = self.constant(0);
+        self.b.def_var(related, none);
+        for (number, piece) in pieces.all.iter().enumerate() {
+            if Tells::of(pieces, piece) != Tells::Relation {
+                continue;
+            }
+            let live = self.get(self.entry(self.plan.live + number));
+            let after = self.skip_unless(live);
+            let value = self.get(self.entry(self.plan.values + number));
+            let mut all = self.constant(0);
+            for at in pieces.coordinates(piece) {
+                all = self.b.ins().bor(all, tied[at.element as usize]);
+            }
+            for pointer in pieces.pointers(piece) {
+                let field = self.field(value, pointer);
+                let one = self.get(self.named(self.plan.by, pointer, field));
+                all = self.b.ins().bor(all, one);
+            }
+            let but_lowest = self.b.ins().iadd_imm_s(all, -1);
+            let but_lowest = self.b.ins().band(all, but_lowest);
+            let before = self.b.use_var(related);
+            let now = self.b.ins().bor(before, but_lowest);
+            self.b.def_var(related, now);
+            self.arrive(Some(after));
+        }
+        self.b.use_var(related)
     }
 
     /// By how much the number of an element changes.
