@@ -5,7 +5,7 @@
 //! difference. Where exact precision would have to try several orders it leaves the state as it is.
 //!
 //! Tables have an entry for each element of a set, and others around these, as many as a field can hold values that are
-//! no names: so no name needs to be checked. What is written there is never read; what is read there is zero.
+//! no names: so no name needs to be checked. Sums that come to lie there mean nothing.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Value, types};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::compile::{Code, isa_for};
 use crate::symmetry::Precision;
-use crate::symmetry::pieces::{Coordinate, Lies, MIX, Move, Piece, Pieces, Pointer, mix};
+use crate::symmetry::pieces::{Lies, MIX, Move, NAME_SHIFT, Piece, Pieces, Pointer, code_of_other, code_of_rank, mix};
 
 /// Code for more than this would take longer to make than it saves.
 const MOST_PIECES: usize = 300;
@@ -55,13 +55,13 @@ struct Plan {
     values: usize,
     out: usize,
     said: usize,
-    live: usize,
-    own: usize,
     named: usize,
     sums: usize,
+    first_ranks: usize,
     ranks: usize,
     by: usize,
-    size: usize,
+    /// What is there before the code has run for the first time.
+    initial: Vec<u64>,
 }
 
 const SAME: i64 = 0;
@@ -88,7 +88,10 @@ impl Represent {
     /// Replaces a state by its representative, if that can be done.
     pub fn find(&self, pieces: &Pieces, state: &mut [u32], memory: &mut Vec<u64>) -> Found {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
-        memory.resize(self.plan.size, 0);
+        if memory.is_empty() {
+            memory.clone_from(&self.plan.initial);
+        }
+        assert_eq!(memory.len(), self.plan.initial.len(), "a memory serves one code");
         let call = |function: Function, state: &mut [u32], memory: &mut [u64]| {
             // SAFETY: the code touches the words of a state, of which there are `width`, and entries that the plan has room
             // for, whatever the state holds: fields are masked, and tables have an entry for all that a field can hold.
@@ -109,7 +112,10 @@ impl Represent {
 }
 
 /// Declares a function and makes machine code of what `emit` writes.
-fn define(module: &mut JITModule, emit: impl for<'f> FnOnce(FunctionBuilder<'f>) -> FunctionBuilder<'f>) -> Option<FuncId> {
+fn define(
+    module: &mut JITModule,
+    emit: impl for<'f> FnOnce(FunctionBuilder<'f>) -> FunctionBuilder<'f>,
+) -> Option<FuncId> {
     let mut context = module.make_context();
     context.func.signature.params.resize(2, AbiParam::new(types::I64));
     context.func.signature.returns.push(AbiParam::new(types::I64));
@@ -132,7 +138,7 @@ impl Plan {
         if among || wide || !few {
             return None;
         }
-        let (mut starts, mut entries) = (Vec::new(), 0);
+        let (mut starts, mut ends, mut entries) = (Vec::new(), Vec::new(), 0);
         for (set, &size) in sizes.iter().enumerate() {
             let pointers = || pieces.all.iter().flat_map(|piece| pieces.pointers(piece));
             let here = || pointers().filter(|pointer| pointer.element == pieces.set_starts[set] && pointer.count > 0);
@@ -140,6 +146,7 @@ impl Plan {
             let behind = here().map(|pointer| (pointer.mask as usize + 1).saturating_sub(pointer.first as usize)).max();
             starts.push(entries + before);
             entries += before + behind.unwrap_or(0).max(size);
+            ends.push(entries);
         }
         if entries > MOST_ENTRIES {
             return None;
@@ -150,10 +157,21 @@ impl Plan {
             size - count
         };
         let all = pieces.all.len();
-        let (values, out, said, live) = (room(all), room(all), room(all), room(all));
-        let (own, named) = (room(entries), room(entries));
-        let (sums, ranks, by) = (room(entries), room(entries), room(entries));
-        Some(Plan { starts, values, out, said, live, own, named, sums, ranks, by, size })
+        let (values, out, said) = (room(all), room(all), room(all));
+        let (named, sums, by) = (room(entries), room(entries), room(entries));
+        let (first_ranks, ranks) = (room(entries), room(entries));
+        let mut initial = vec![0; size];
+        for (set, &start) in starts.iter().enumerate() {
+            let from = if set == 0 { 0 } else { ends[set - 1] };
+            for entry in from..ends[set] {
+                let place = (entry as u64).wrapping_sub(start as u64);
+                initial[ranks + entry] = code_of_other(place);
+                let is_name = place < sizes[set] as u64;
+                initial[first_ranks + entry] =
+                    if is_name { code_of_rank(pieces.set_starts[set]) } else { code_of_other(place) };
+            }
+        }
+        Some(Plan { starts, values, out, said, named, sums, first_ranks, ranks, by, initial })
     }
 }
 
@@ -191,9 +209,8 @@ struct Element {
     /// Its number in the set.
     number: usize,
     /// What is said about it where it is known to be meant; tables have the rest.
-    own: Variable,
-    named: Variable,
     sum: Variable,
+    named: Variable,
     rank: Variable,
     place: Variable,
 }
@@ -229,10 +246,9 @@ impl<'a, 'f> Emit<'a, 'f> {
         for (set, range) in pieces.set_starts.windows(2).enumerate() {
             let size = (range[1] - range[0]) as usize;
             for number in 0..size {
-                let (own, named, sum) = (variable(), variable(), variable());
-                let (rank, place) = (variable(), variable());
+                let (sum, named, rank, place) = (variable(), variable(), variable(), variable());
                 several.extend((size > 1).then_some(elements.len()));
-                elements.push(Element { set, number, own, named, sum, rank, place });
+                elements.push(Element { set, number, sum, named, rank, place });
             }
         }
         let disorder = variable();
@@ -243,10 +259,10 @@ impl<'a, 'f> Emit<'a, 'f> {
         let exact = precision == Precision::Exact;
         let [ties, round, more, fixed, renamed, moved, same, open] = [(); 8].map(|()| self.b.create_block());
         self.load();
-        self.clear(self.plan.own);
+        self.clear(self.plan.sums);
         self.clear(self.plan.named);
         (0..self.pieces.all.len()).for_each(|piece| self.take_in(piece));
-        let tied = self.order(|emit, element| emit.told(emit.elements[element].own, emit.plan.own, element));
+        let tied = self.order(|emit, element| emit.told(emit.elements[element].sum, emit.plan.sums, element));
         self.b.ins().brif(tied, ties, &[], renamed, &[]);
 
         self.b.switch_to_block(ties);
@@ -255,7 +271,7 @@ impl<'a, 'f> Emit<'a, 'f> {
 
         self.b.switch_to_block(round);
         let before: Vec<Value> = (0..self.elements.len()).map(|at| self.b.use_var(self.elements[at].rank)).collect();
-        self.relate();
+        self.relate_all();
         let tied = self.order(|emit, element| {
             let sum = emit.told(emit.elements[element].sum, emit.plan.sums, element);
             let rank = emit.b.ins().ishl_imm_u(before[element], i64::from(64 - RANK_BITS));
@@ -355,6 +371,12 @@ impl<'a, 'f> Emit<'a, 'f> {
         Entry { further: Some(field), bytes: ((table + start) as i32 - pointer.first as i32) * 8 }
     }
 
+    /// Does a field name an element of the set of a pointer?
+    fn is_name(&mut self, pointer: &Pointer, field: Value) -> Value {
+        let place = self.b.ins().iadd_imm_s(field, -i64::from(pointer.first) * 8);
+        self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, place, i64::from(pointer.count) * 8)
+    }
+
     fn mix(&mut self, value: Value) -> Value {
         let high = self.b.ins().ushr_imm_u(value, 32);
         let value = self.b.ins().bxor(value, high);
@@ -429,12 +451,12 @@ impl<'a, 'f> Emit<'a, 'f> {
             Tells::Own(owner) => {
                 let said = self.mix_with(value, piece.salt);
                 let said = self.only_if(value, said);
-                self.add_to_variable(self.elements[owner].own, said);
+                self.add_to_variable(self.elements[owner].sum, said);
             }
             Tells::Names => self.in_groups(value, pieces.pointers(piece), |emit, pointer| {
                 let field = emit.field(value, pointer);
                 let (said, one) = (emit.constant(mix(pointer.role)), emit.constant(1));
-                emit.add_to(emit.named(emit.plan.own, pointer, field), said);
+                emit.add_to(emit.named(emit.plan.sums, pointer, field), said);
                 emit.set(emit.named(emit.plan.named, pointer, field), one);
             }),
             Tells::Relation => self.take_in_relation(number, piece, value),
@@ -472,13 +494,7 @@ impl<'a, 'f> Emit<'a, 'f> {
 
     fn take_in_relation(&mut self, number: usize, piece: &Piece, value: Value) {
         let pieces = self.pieces;
-        let (coordinates, pointers) = (pieces.coordinates(piece), pieces.pointers(piece));
-        let live = self.entry(self.plan.live + number);
-        let after = (!is_of_one_element(pieces, piece)).then(|| {
-            let zero = self.constant(0);
-            self.set(live, zero);
-            self.skip_unless(value)
-        });
+        let after = (!is_of_one_element(pieces, piece)).then(|| self.skip_unless(value));
         if pieces.bags.iter().any(|bag| (bag.first + 1..bag.first + bag.slots).contains(&number)) {
             let greater = self.b.ins().icmp(IntCC::UnsignedLessThan, self.values[number - 1], value);
             let greater = self.b.ins().uextend(types::I64, greater);
@@ -486,14 +502,32 @@ impl<'a, 'f> Emit<'a, 'f> {
             let disorder = self.b.ins().bor(disorder, greater);
             self.b.def_var(self.disorder, disorder);
         }
-        let fields: Vec<Value> = pointers.iter().map(|pointer| self.field(value, pointer)).collect();
-        let (said, count) = self.said(piece, value, &fields);
+        let (coordinates, pointers) = (pieces.coordinates(piece), pieces.pointers(piece));
+        let names = pointers.iter().filter(|pointer| !pointer.shared).fold(0, |all, pointer| all | pointer.field());
+        let others = self.constant(!names);
+        let mut rest = self.b.ins().band(value, others);
+        for pointer in pointers.iter().filter(|pointer| pointer.shared) {
+            let field = self.field(value, pointer);
+            let (inside, others) = (self.is_name(pointer, field), self.constant(!pointer.field()));
+            let others = self.b.ins().band(rest, others);
+            rest = self.b.ins().select(inside, others, rest);
+        }
+        let said = self.mix_with(rest, piece.salt);
         self.set(self.entry(self.plan.said + number), said);
+        let known = coordinates.iter().fold(0u64, |all, at| {
+            let first = pieces.set_starts[self.elements[at.element as usize].set];
+            all.wrapping_add(at.role.wrapping_mul(code_of_rank(first)))
+        });
+        let known = self.constant(known);
+        let said = self.b.ins().iadd(said, known);
+        let codes = self.relate(piece, (value, said), self.plan.first_ranks);
+        // Elements that are mentioned with others, but not the one that a piece outside of bags lies below.
+        let named = self.b.ins().ushr_imm_u(codes, i64::from(NAME_SHIFT));
+        let count = self.b.ins().iadd_imm_s(named, coordinates.len() as i64);
         let several = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, count, 1);
         let several = self.b.ins().uextend(types::I64, several);
-        let all_bits = self.b.ins().ineg(several);
-        self.set(live, all_bits);
-        for (pointer, &field) in pointers.iter().zip(&fields) {
+        for pointer in pointers {
+            let field = self.field(value, pointer);
             let entry = self.named(self.plan.named, pointer, field);
             let before = self.get(entry);
             let named = self.b.ins().bor(before, several);
@@ -507,84 +541,56 @@ impl<'a, 'f> Emit<'a, 'f> {
                 self.b.def_var(named, now);
             }
         }
-        // About one element alone.
-        let alone = self.b.ins().icmp_imm_u(IntCC::Equal, count, 1);
-        match coordinates {
-            [] => {
-                let after = self.skip_unless(alone);
-                for (pointer, &field) in pointers.iter().zip(&fields) {
-                    let said = self.mix_with(said, pointer.role);
-                    self.add_to(self.named(self.plan.own, pointer, field), said);
-                }
-                self.arrive(Some(after));
-            }
-            [only] => {
-                let said = self.mix_with(said, only.role);
-                let said = self.only_if(alone, said);
-                let said = if after.is_none() { self.only_if(value, said) } else { said };
-                self.add_to_variable(self.elements[only.element as usize].own, said);
-            }
-            _ => {}
-        }
         self.arrive(after);
     }
 
-    /// What a piece says apart from the names of elements, and how many it mentions.
-    fn said(&mut self, piece: &Piece, value: Value, fields: &[Value]) -> (Value, Value) {
-        let (coordinates, pointers) = (self.pieces.coordinates(piece), self.pieces.pointers(piece));
-        let mut count = self.constant(coordinates.len() as u64);
-        let mut names = self.constant(0);
-        let mut repeated = 0u64;
-        for (number, at) in coordinates.iter().enumerate() {
-            for earlier in coordinates[..number].iter().filter(|earlier| earlier.element == at.element) {
-                repeated = repeated.wrapping_add(mix(earlier.role ^ at.role.rotate_left(17)));
+    /// Adds what a piece says about the elements it mentions, given what it says about those that it lies below. Of others,
+    /// a table has the ranks; gives the sum of what that has.
+    fn relate(&mut self, piece: &Piece, (value, said): (Value, Value), ranks: usize) -> Value {
+        let pieces = self.pieces;
+        let pointers = pieces.pointers(piece);
+        let fields: Vec<Value> = pointers.iter().map(|pointer| self.field(value, pointer)).collect();
+        let (mut all, mut codes) = (said, self.constant(0));
+        for (pointer, &field) in pointers.iter().zip(&fields) {
+            let mut code = self.get(self.named(ranks, pointer, field));
+            if pointer.shared {
+                let inside = self.is_name(pointer, field);
+                code = self.only_if(inside, code);
             }
+            codes = self.b.ins().iadd(codes, code);
+            let role = self.constant(pointer.role);
+            let product = self.b.ins().imul(code, role);
+            all = self.b.ins().iadd(all, product);
         }
-        let mut repeated = self.constant(repeated);
-        let mut places: Vec<Value> = Vec::new();
-        for (number, (pointer, &field)) in pointers.iter().zip(fields).enumerate() {
-            let place = self.b.ins().iadd_imm_s(field, -i64::from(pointer.first) * 8);
-            let inside = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, place, i64::from(pointer.count) * 8);
-            let bits = self.constant(pointer.field());
-            let bits = self.only_if(inside, bits);
-            names = self.b.ins().bor(names, bits);
-            let one = self.b.ins().uextend(types::I64, inside);
-            count = self.b.ins().iadd(count, one);
-            for at in coordinates.iter().filter(|at| is_in_set(at, pointer)) {
-                let own = i64::from(at.element - pointer.element) * 8;
-                let equal = self.b.ins().icmp_imm_u(IntCC::Equal, place, own);
-                repeated = self.repeat(repeated, equal, at.role, pointer.role);
+        let all = self.mix(all);
+        for at in pieces.coordinates(piece) {
+            let role = self.constant(at.role);
+            let mut said = self.b.ins().imul(all, role);
+            if is_of_one_element(pieces, piece) {
+                // Where nothing is said nobody is named.
+                said = self.only_if(value, said);
             }
-            for (earlier, &its_place) in pointers[..number].iter().zip(&places) {
-                if earlier.element == pointer.element {
-                    let equal = self.b.ins().icmp(IntCC::Equal, place, its_place);
-                    let equal = self.b.ins().band(equal, inside);
-                    repeated = self.repeat(repeated, equal, earlier.role, pointer.role);
-                }
-            }
-            places.push(place);
+            self.add_to_variable(self.elements[at.element as usize].sum, said);
         }
-        let rest = self.b.ins().band_not(value, names);
-        let said = self.mix_with(rest, piece.salt);
-        (self.b.ins().iadd(said, repeated), count)
-    }
-
-    fn repeat(&mut self, repeated: Value, equal: Value, earlier: u64, role: u64) -> Value {
-        let more = self.constant(mix(earlier ^ role.rotate_left(17)));
-        let more = self.only_if(equal, more);
-        self.b.ins().iadd(repeated, more)
+        for (pointer, &field) in pointers.iter().zip(&fields) {
+            let role = self.constant(pointer.role);
+            let said = self.b.ins().imul(all, role);
+            self.add_to(self.named(self.plan.sums, pointer, field), said);
+        }
+        codes
     }
 
     /// Sums what pieces say about elements that are known by rank.
-    fn relate(&mut self) {
+    fn relate_all(&mut self) {
         let pieces = self.pieces;
         let mut ranks = Vec::new();
         for element in 0..self.elements.len() {
             let rank = self.b.use_var(self.elements[element].rank);
             let first = pieces.set_starts[self.elements[element].set];
-            let rank = self.b.ins().iadd_imm_s(rank, i64::from(first) + 1);
-            self.set(self.entry_of(self.plan.ranks, element), rank);
-            ranks.push(rank);
+            let code = self.constant(code_of_rank(first));
+            let code = self.b.ins().iadd(rank, code);
+            self.set(self.entry_of(self.plan.ranks, element), code);
+            ranks.push(code);
             let zero = self.constant(0);
             self.b.def_var(self.elements[element].sum, zero);
         }
@@ -593,37 +599,15 @@ impl<'a, 'f> Emit<'a, 'f> {
             if Tells::of(pieces, piece) != Tells::Relation {
                 continue;
             }
-            let live = self.get(self.entry(self.plan.live + number));
-            let masked = is_of_one_element(pieces, piece);
-            let after = (!masked).then(|| self.skip_unless(live));
             let value = self.get(self.entry(self.plan.values + number));
-            let mut all = self.get(self.entry(self.plan.said + number));
+            let after = (!is_of_one_element(pieces, piece)).then(|| self.skip_unless(value));
+            let mut said = self.get(self.entry(self.plan.said + number));
             for at in pieces.coordinates(piece) {
                 let role = self.constant(at.role);
                 let product = self.b.ins().imul(ranks[at.element as usize], role);
-                all = self.b.ins().iadd(all, product);
+                said = self.b.ins().iadd(said, product);
             }
-            let pointers = pieces.pointers(piece);
-            let fields: Vec<Value> = pointers.iter().map(|pointer| self.field(value, pointer)).collect();
-            for (pointer, &field) in pointers.iter().zip(&fields) {
-                let rank = self.get(self.named(self.plan.ranks, pointer, field));
-                let role = self.constant(pointer.role);
-                let product = self.b.ins().imul(rank, role);
-                all = self.b.ins().iadd(all, product);
-            }
-            let all = self.mix(all);
-            for at in pieces.coordinates(piece) {
-                let mut said = self.mix_with(all, at.role);
-                if masked {
-                    said = self.b.ins().band(said, live);
-                }
-                self.add_to_variable(self.elements[at.element as usize].sum, said);
-            }
-            for (pointer, &field) in pointers.iter().zip(&fields) {
-                // If it is masked and nothing is live, nobody is named.
-                let said = self.mix_with(all, pointer.role);
-                self.add_to(self.named(self.plan.sums, pointer, field), said);
-            }
+            self.relate(piece, (value, said), self.plan.ranks);
             self.arrive(after);
         }
     }
@@ -720,9 +704,8 @@ impl<'a, 'f> Emit<'a, 'f> {
             if Tells::of(pieces, piece) != Tells::Relation {
                 continue;
             }
-            let live = self.get(self.entry(self.plan.live + number));
-            let after = self.skip_unless(live);
             let value = self.get(self.entry(self.plan.values + number));
+            let after = self.skip_unless(value);
             let mut all = self.constant(0);
             for at in pieces.coordinates(piece) {
                 all = self.b.ins().bor(all, tied[at.element as usize]);
@@ -817,10 +800,6 @@ fn is_of_one_element(pieces: &Pieces, piece: &Piece) -> bool {
 /// Do bits of a word move towards higher ones to take their place in a piece?
 fn is_left(step: &Move) -> bool {
     step.mask.leading_zeros() + 32 >= step.turn
-}
-
-fn is_in_set(at: &Coordinate, pointer: &Pointer) -> bool {
-    (pointer.element..pointer.element + pointer.count).contains(&at.element)
 }
 
 fn flags() -> MemFlagsData {

@@ -41,12 +41,14 @@ pub struct Pointer {
     pub(super) by: u32,
     /// A random number for being named here.
     pub role: u64,
+    /// Elements of other sets may be named here too.
+    pub shared: bool,
 }
 
 impl Pointer {
     /// The place in its set of the element that a piece names here; too large if it names none.
     #[inline]
-    fn raw_place(&self, piece: u64) -> u32 {
+    pub fn raw_place(&self, piece: u64) -> u32 {
         ((piece >> self.shift) as u32 & self.mask).wrapping_sub(self.first)
     }
 
@@ -67,6 +69,21 @@ impl Pointer {
 #[derive(Clone, Debug, Default)]
 pub struct Kind {
     pub pointers: Vec<Pointer>,
+}
+
+/// Codes of names have a bit here, and others none, so that a sum of a few codes tells how many are names.
+pub const NAME_SHIFT: u32 = 32;
+
+/// What stands for an element of this rank in sums.
+#[inline]
+pub fn code_of_rank(rank: u32) -> u64 {
+    (1 << NAME_SHIFT) + (1 << 12) + rank as u64
+}
+
+/// What stands for a value that is no name, given by how far it is from the first one that is.
+#[inline]
+pub fn code_of_other(place: u64) -> u64 {
+    place.wrapping_add(1 << 10)
 }
 
 pub const MIX: u64 = 0xd6e8_feb8_6659_fd93;
@@ -288,7 +305,8 @@ impl Pieces {
             first_pointers.push((first, first + kind.pointers.len() as u32));
             for (place, pointer) in kind.pointers.iter().enumerate() {
                 let (by, role) = (pieces.by(pointer.element), role(number, 1 + place));
-                pieces.pointers.push(Pointer { by, role, ..*pointer });
+                let shared = kind.pointers.iter().filter(|other| other.shift == pointer.shift).count() > 1;
+                pieces.pointers.push(Pointer { by, role, shared, ..*pointer });
             }
         }
         let mut groups = HashMap::new();
