@@ -2,7 +2,8 @@
 //! before a search sees it.
 //!
 //! *Exact*: the representative is the same for all states of an orbit, so a search visits one state per orbit.
-//! *Heuristic*: it only is some state of the orbit, found by sorting; counts may exceed the number of orbits.
+//! *Heuristic*: where sorting leaves much to be tried, it only is some state of the orbit; counts may exceed the number of
+//! orbits.
 //! Steps keep their numbers, but belong to the representative; [`Symmetric::concrete`] turns a trace into one of
 //! the model itself. After C. N. Ip, D. L. Dill: Better verification through symmetry (1996).
 
@@ -41,7 +42,7 @@ impl<M: Model> Symmetric<M> {
 
     /// The same with native code for representatives, where that can be made.
     pub fn in_native_code(mut self) -> Symmetric<M> {
-        self.canon.compile(self.inner.width(), self.precision);
+        self.canon.compile(self.inner.width());
         self
     }
 

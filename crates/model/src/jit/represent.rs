@@ -2,7 +2,7 @@
 //!
 //! Most states need no more than ranks, which this computes without loops and with hardly a branch. It follows
 //! `symmetry/relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
-//! difference. Where exact precision would have to try several orders it leaves the state as it is.
+//! difference. Where several orders would have to be tried it leaves the state as it is.
 //!
 //! Tables have an entry for each element of a set, and others around these, as many as a field can hold values that are
 //! no names: so no name needs to be checked. Sums that come to lie there mean nothing.
@@ -16,7 +16,6 @@ use cranelift_module::{FuncId, Module, default_libcall_names};
 use std::collections::{BTreeMap, HashMap};
 
 use super::compile::{Code, isa_for};
-use crate::symmetry::Precision;
 use crate::symmetry::pieces::{Lies, MIX, Move, NAME_SHIFT, Piece, Pieces, Pointer, code_of_other, code_of_rank, mix};
 
 /// Code for more than this would take longer to make than it saves.
@@ -70,11 +69,11 @@ const OPEN: i64 = 2;
 
 impl Represent {
     /// For states of so many words; `None` if there is too much to be said about them.
-    pub fn new(pieces: &Pieces, width: usize, precision: Precision) -> Option<Represent> {
+    pub fn new(pieces: &Pieces, width: usize) -> Option<Represent> {
         let plan = Plan::of(pieces)?;
         let isa = isa_for(false).ok()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-        let find = define(&mut module, |b| Emit::start(b, pieces, &plan).find(precision))?;
+        let find = define(&mut module, |b| Emit::start(b, pieces, &plan).find())?;
         let put = define(&mut module, |b| Emit::start(b, pieces, &plan).put())?;
         module.finalize_definitions().ok()?;
         let function = |id| {
@@ -255,8 +254,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         Emit { b, pieces, plan, state, memory, elements, several, disorder, values: Vec::new() }
     }
 
-    fn find(mut self, precision: Precision) -> FunctionBuilder<'f> {
-        let exact = precision == Precision::Exact;
+    fn find(mut self) -> FunctionBuilder<'f> {
         let [ties, round, more, fixed, renamed, moved, same, open] = [(); 8].map(|()| self.b.create_block());
         self.load();
         self.clear(self.plan.sums);
@@ -284,7 +282,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             let rank = emit.b.use_var(emit.elements[element].rank);
             emit.b.ins().bxor(rank, before[element])
         });
-        self.b.ins().brif(split, ties, &[], if exact { fixed } else { renamed }, &[]);
+        self.b.ins().brif(split, ties, &[], fixed, &[]);
 
         self.b.switch_to_block(fixed);
         let related = self.are_tied_related();

@@ -1,8 +1,8 @@
 //! The representative of an orbit.
 //!
-//! Elements are ordered by rank. Where ranks are equal, heuristic precision takes any order. Exact precision singles
-//! out one element after the other, each in turn, refines ranks after each, and takes the smallest of the states that
-//! result. Of elements whose exchange changes nothing only one is tried; and when a state comes out a second time,
+//! Elements are ordered by rank. Where ranks are equal, one element after the other is singled out, each in turn, ranks
+//! are refined after each, and the smallest of the states that result is taken; heuristic precision is content after a
+//! few tries, and where many are equal it tries none. Of elements whose exchange changes nothing only one is tried; and when a state comes out a second time,
 //! the rest of what was tried there would repeat what was tried before, and is left out. After B. D. McKay: Practical
 //! graph isomorphism (1981).
 
@@ -15,11 +15,15 @@ use crate::jit::represent::{Found, Represent};
 use plimsoll_ir::{Layout, Symmetry, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Of how many elements of equal rank heuristic precision tries orders, and how many orders.
+const FEW: u32 = 12;
+const FEW_TRIES: u64 = 16;
+
 pub struct Canon {
     pieces: Pieces,
     /// Distinguishes it from others.
     number: u64,
-    native: Option<(Precision, Represent)>,
+    native: Option<Represent>,
 }
 
 /// Reused memory.
@@ -44,6 +48,8 @@ pub struct Scratch {
     /// The elements singled out, now and for the best state.
     path: Vec<u32>,
     best_path: Vec<u32>,
+    /// So many orders may still be tried.
+    tries: u64,
     /// Of native code.
     native: Vec<u64>,
 }
@@ -56,8 +62,8 @@ impl Canon {
     }
 
     /// Makes native code for states of so many words; false if that cannot be.
-    pub fn compile(&mut self, width: usize, precision: Precision) -> bool {
-        self.native = Represent::new(&self.pieces, width, precision).map(|native| (precision, native));
+    pub fn compile(&mut self, width: usize) -> bool {
+        self.native = Represent::new(&self.pieces, width);
         self.native.is_some()
     }
 
@@ -70,7 +76,7 @@ impl Canon {
         if scratch.owner != owner {
             *scratch = Scratch { owner, met: Met::new(state.len()), ..Scratch::default() };
         }
-        if let Some((_, native)) = self.native.as_ref().filter(|(made_for, _)| *made_for == precision)
+        if let Some(native) = &self.native
             && native.find(&self.pieces, state, &mut scratch.native) == Found::Done
         {
             return;
@@ -90,9 +96,11 @@ impl Canon {
         }
         scratch.ranks[0].compute(&self.pieces, &mut scratch.relations);
         scratch.best.clear();
-        if precision == Precision::Exact && !scratch.ranks[0].ties.is_empty() {
+        let tied: u32 = scratch.ranks[0].ties.iter().map(|(first, end)| end - first).sum();
+        if tied > 0 && (precision == Precision::Exact || tied <= FEW) {
             self.find_twins(scratch);
             scratch.path.clear();
+            scratch.tries = if precision == Precision::Exact { u64::MAX } else { FEW_TRIES };
             self.try_orders(0, scratch);
         } else {
             self.rename(0, scratch);
@@ -167,6 +175,9 @@ impl Canon {
             scratch.ranks.push(Ranks::default());
         }
         for at in tie.0..tie.1 {
+            if scratch.tries == 0 {
+                return 0;
+            }
             let order = &scratch.ranks[depth].order;
             let element = order[at as usize];
             let same = |&earlier: &u32| scratch.twin[earlier as usize] == scratch.twin[element as usize];
@@ -195,6 +206,7 @@ impl Canon {
     /// Compares the state that results from an order with the best one so far.
     fn compare(&self, depth: usize, scratch: &mut Scratch) -> usize {
         self.rename(depth, scratch);
+        scratch.tries -= 1;
         if scratch.best == scratch.trial {
             // The orders differ by a symmetry of the state. It maps what was tried behind the best one, where the two
             // ways part, to what is being tried here.

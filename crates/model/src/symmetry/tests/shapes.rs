@@ -211,13 +211,10 @@ fn representatives_of_random_variables_agree_with_the_definition() {
             continue;
         }
         let canon = Canon::new(&layout, &system, &symmetry).unwrap();
-        let native = [Precision::Exact, Precision::Heuristic].map(|precision| {
-            let mut canon = Canon::new(&layout, &system, &symmetry).unwrap();
-            compiled += canon.compile(layout.words(), precision) as usize;
-            (precision, canon, Scratch::default())
-        });
+        let mut native = Canon::new(&layout, &system, &symmetry).unwrap();
+        compiled += native.compile(layout.words()) as usize;
         let variables = Variables { system, symmetry, layout };
-        let (mut scratch, mut native) = (Scratch::default(), native);
+        let (mut scratch, mut native_scratch) = (Scratch::default(), Scratch::default());
         for _ in 0..6 {
             let state = variables.random_state(&mut draw);
             let trees = variables.trees(&state);
@@ -230,10 +227,10 @@ fn representatives_of_random_variables_agree_with_the_definition() {
             for other in orbit {
                 let mut exact = variables.state(&other);
                 let mut heuristic = exact.clone();
-                for (precision, native, native_scratch) in &mut native {
+                for precision in [Precision::Exact, Precision::Heuristic] {
                     let (mut expected, mut found) = (exact.clone(), exact.clone());
-                    canon.represent(&mut expected, *precision, &mut scratch);
-                    native.represent(&mut found, *precision, native_scratch);
+                    canon.represent(&mut expected, precision, &mut scratch);
+                    native.represent(&mut found, precision, &mut native_scratch);
                     assert_eq!(found, expected, "{precision:?}: {:?}\n{other:?}", variables.symmetry);
                 }
                 canon.represent(&mut exact, Precision::Exact, &mut scratch);
@@ -245,7 +242,7 @@ fn representatives_of_random_variables_agree_with_the_definition() {
         }
     }
     assert!(ties > 1000 && bags > 100, "{ties} symmetries, {bags} bags");
-    assert!(compiled > 300, "native code for {compiled}");
+    assert!(compiled > 150, "native code for {compiled}");
 }
 
 /// A set with a matrix over it: every graph is a state.
