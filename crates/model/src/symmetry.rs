@@ -9,14 +9,12 @@
 
 pub(crate) mod canon;
 mod cutting;
-mod met;
 pub(crate) mod pieces;
 mod ranks;
 mod relations;
 
 use crate::{Conventions, Model, Step, Successors};
 use canon::{Canon, Scratch};
-use met::Met;
 use plimsoll_ir::{Layout, Symmetry, System};
 
 /// How good representatives are.
@@ -122,7 +120,7 @@ impl<M: Model> Model for Symmetric<M> {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.inner.scratch_bytes() + Met::bytes(self.width())
+        self.inner.scratch_bytes()
     }
 
     fn initial(&self, out: &mut Successors) {

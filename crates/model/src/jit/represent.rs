@@ -85,6 +85,7 @@ impl Represent {
     }
 
     /// Replaces a state by its representative, if that can be done.
+    #[inline]
     pub fn find(&self, pieces: &Pieces, state: &mut [u32], memory: &mut Vec<u64>) -> Found {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
         if memory.is_empty() {

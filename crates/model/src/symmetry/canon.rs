@@ -7,7 +7,6 @@
 //! graph isomorphism (1981).
 
 use super::Precision;
-use super::met::Met;
 use super::pieces::{Loaded, Pieces};
 use super::ranks::Ranks;
 use super::relations::{Relations, bit};
@@ -29,9 +28,8 @@ pub struct Canon {
 /// Reused memory.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Whose states it has seen, and how good representatives were to be.
-    owner: Option<(u64, Precision)>,
-    met: Met,
+    /// Whose states it has seen.
+    owner: u64,
     relations: Relations,
     /// By how many elements are singled out.
     ranks: Vec<Ranks>,
@@ -68,26 +66,19 @@ impl Canon {
     }
 
     /// Replaces a state by the representative of its orbit.
+    #[inline]
     pub fn represent(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
-        if self.pieces.all.is_empty() {
-            return;
+        if scratch.owner != self.number {
+            *scratch = Scratch { owner: self.number, ..Scratch::default() };
         }
-        let owner = Some((self.number, precision));
-        if scratch.owner != owner {
-            *scratch = Scratch { owner, met: Met::new(state.len()), ..Scratch::default() };
-        }
-        if let Some(native) = &self.native
-            && native.find(&self.pieces, state, &mut scratch.native) == Found::Done
-        {
-            return;
-        }
-        if let Err(place) = scratch.met.represent(state) {
-            self.find(state, precision, scratch);
-            scratch.met.put(place, state);
+        match &self.native {
+            Some(native) if native.find(&self.pieces, state, &mut scratch.native) == Found::Done => {}
+            _ if self.pieces.all.is_empty() => {}
+            _ => self.find(state, precision, scratch),
         }
     }
 
-    /// The same for a state that was not met lately.
+    /// The same without native code.
     fn find(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
         self.pieces.load(state, &mut scratch.loaded);
         scratch.relations.read(&self.pieces, &scratch.loaded.values);
