@@ -2,7 +2,8 @@
 //!
 //! Most states need no more than ranks, which this computes without loops and with hardly a branch. It follows
 //! `symmetry/relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
-//! difference. Where several orders would have to be tried it leaves the state as it is.
+//! difference. Where several orders would have to be tried it leaves the state as it is. Elements of equal sums are taken
+//! for alike: should hashes collide, an orbit might have two representatives, each a state of it.
 //!
 //! Tables have an entry for each element of a set, and others around these, as many as a field can hold values that are
 //! no names: so no name needs to be checked. Sums that come to lie there mean nothing.
