@@ -38,6 +38,11 @@ impl<M: Model> Symmetric<M> {
         Some(Symmetric { inner, canon, precision })
     }
 
+    /// How much code for representatives there would be: what takes as long to compile as so many operators of a model.
+    pub fn operators(&self) -> usize {
+        self.canon.operators()
+    }
+
     /// The same with native code for representatives, where that can be made.
     pub fn in_native_code(mut self) -> Symmetric<M> {
         self.canon.compile(self.inner.width());

@@ -18,7 +18,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, default_libcall_names};
 
 use super::compile::{Code, isa_for};
-use crate::symmetry::pieces::{Lies, Pieces, code_of_other, code_of_rank};
+use crate::symmetry::pieces::{Lies, Piece, Pieces, code_of_other, code_of_rank};
 use emit::Emit;
 
 /// Code for more than this would take longer to make than it saves.
@@ -71,6 +71,14 @@ const MOVED: i64 = 1;
 const OPEN: i64 = 2;
 
 impl Represent {
+    /// How much code there would be, in operators of four instructions.
+    pub fn operators(pieces: &Pieces) -> usize {
+        let piece = |(number, piece): (usize, &Piece)| {
+            8 + pieces.moves(number).len() * 2 + pieces.coordinates(piece).len() * 5 + pieces.pointers(piece).len() * 12
+        };
+        pieces.all.iter().enumerate().map(piece).sum::<usize>() + pairs(pieces) * 15
+    }
+
     /// For states of so many words; `None` if there is too much to be said about them.
     pub fn new(pieces: &Pieces, width: usize) -> Option<Represent> {
         let plan = Plan::of(pieces)?;
@@ -131,13 +139,18 @@ fn define(
     Some(id)
 }
 
+/// Pairs of elements of one set.
+fn pairs(pieces: &Pieces) -> usize {
+    let sizes = pieces.set_starts.windows(2).map(|set| (set[1] - set[0]) as usize);
+    sizes.map(|size| size * size.saturating_sub(1) / 2).sum()
+}
+
 impl Plan {
     fn of(pieces: &Pieces) -> Option<Plan> {
         let sizes: Vec<usize> = pieces.set_starts.windows(2).map(|set| (set[1] - set[0]) as usize).collect();
-        let pairs: usize = sizes.iter().map(|size| size * (size - size.min(&1)) / 2).sum();
         let among = pieces.all.iter().any(|piece| matches!(piece.place, Lies::Among(_)));
         let wide = pieces.bags.iter().any(|bag| bag.width != 1);
-        let few = pieces.all.len() <= MOST_PIECES && pairs <= MOST_PAIRS && pieces.elements() < 1 << RANK_BITS;
+        let few = pieces.all.len() <= MOST_PIECES && pairs(pieces) <= MOST_PAIRS && pieces.elements() < 1 << RANK_BITS;
         if among || wide || !few {
             return None;
         }

@@ -59,6 +59,11 @@ impl Canon {
         Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number, native: None })
     }
 
+    /// How much native code there would be, in operators.
+    pub fn operators(&self) -> usize {
+        Represent::operators(&self.pieces)
+    }
+
     /// Makes native code for states of so many words; false if that cannot be.
     pub fn compile(&mut self, width: usize) -> bool {
         self.native = Represent::new(&self.pieces, width);
