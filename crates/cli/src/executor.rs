@@ -35,22 +35,28 @@ impl Executor {
         notes: &mut Vec<String>,
     ) -> Executor {
         let patience = interrupt::patience(memory);
+        let bytes = machine::memory_budget(memory).bytes;
         let executor = match search.executor {
             ExecutorName::Interp => Executor::interpreted(content, patience),
-            ExecutorName::Jit => Executor::native(content, machine::memory_budget(memory).bytes, patience, notes),
+            ExecutorName::Jit => Executor::native(content, bytes, patience, notes),
         };
-        executor.within_symmetry(symmetry_name, symmetry, notes)
+        executor.within_symmetry((symmetry_name, symmetry), bytes, notes)
     }
 
     /// The same executor, behind a reduction by symmetry if that was asked for.
-    pub fn within_symmetry(self, name: SymmetryName, symmetry: Option<&Symmetry>, notes: &mut Vec<String>) -> Executor {
+    pub fn within_symmetry(
+        self,
+        (name, symmetry): (SymmetryName, Option<&Symmetry>),
+        memory_bytes: u64,
+        notes: &mut Vec<String>,
+    ) -> Executor {
         let precision = match name {
             SymmetryName::Off => return self,
             SymmetryName::Heuristic => Precision::Heuristic,
             SymmetryName::Exact => Precision::Exact,
         };
         match symmetry {
-            Some(symmetry) => self.by_symmetry(symmetry, precision, notes),
+            Some(symmetry) => self.by_symmetry((symmetry, precision), memory_bytes, notes),
             None => {
                 notes.push("the language of the model declares no symmetry".into());
                 self
@@ -88,7 +94,12 @@ impl Executor {
     }
 
     /// The same executor behind a reduction by symmetry; as it is if there is nothing to reduce.
-    pub fn by_symmetry(self, symmetry: &Symmetry, precision: Precision, notes: &mut Vec<String>) -> Executor {
+    fn by_symmetry(
+        self,
+        (symmetry, precision): (&Symmetry, Precision),
+        memory_bytes: u64,
+        notes: &mut Vec<String>,
+    ) -> Executor {
         let Some(system) = self.system().cloned() else { return self };
         if !symmetry.fits(&system) {
             notes.push("the model declares no symmetry that can be used".into());
@@ -102,7 +113,8 @@ impl Executor {
             }
             Executor::Jit(inner) => {
                 let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);
-                Executor::OrbitsJit(Box::new(orbits))
+                let fits = compile_bytes(orbits.operators() as u64) <= memory_bytes / COMPILE_SHARE;
+                Executor::OrbitsJit(Box::new(if fits { orbits.in_native_code() } else { orbits }))
             }
             other => other,
         }
@@ -198,9 +210,13 @@ impl Executor {
 }
 
 /// Why the system cannot be compiled within the budget, if so.
+fn compile_bytes(operators: u64) -> u64 {
+    COMPILER_BYTES + operators * COMPILE_BYTES
+}
+
 fn too_large_for_native(system: &System, memory_bytes: u64) -> Option<String> {
     let operators = system.commands.iter().map(|command| command.weight() as u64).sum::<u64>();
-    (COMPILER_BYTES + operators * COMPILE_BYTES > memory_bytes / COMPILE_SHARE)
+    (compile_bytes(operators) > memory_bytes / COMPILE_SHARE)
         .then(|| format!("compiling {operators} operators takes too much of the memory"))
 }
 

@@ -2,20 +2,19 @@
 //! before a search sees it.
 //!
 //! *Exact*: the representative is the same for all states of an orbit, so a search visits one state per orbit.
-//! *Heuristic*: it only is some state of the orbit, found by sorting; counts may exceed the number of orbits.
+//! *Heuristic*: where sorting leaves much to be tried, it only is some state of the orbit; counts may exceed the number of
+//! orbits.
 //! Steps keep their numbers, but belong to the representative; [`Symmetric::concrete`] turns a trace into one of
 //! the model itself. After C. N. Ip, D. L. Dill: Better verification through symmetry (1996).
 
 pub(crate) mod canon;
 mod cutting;
-mod met;
-mod pieces;
+pub(crate) mod pieces;
 mod ranks;
 mod relations;
 
 use crate::{Conventions, Model, Step, Successors};
 use canon::{Canon, Scratch};
-use met::Met;
 use plimsoll_ir::{Layout, Symmetry, System};
 
 /// How good representatives are.
@@ -37,6 +36,17 @@ impl<M: Model> Symmetric<M> {
     pub fn new(inner: M, system: &System, symmetry: &Symmetry, precision: Precision) -> Option<Symmetric<M>> {
         let canon = Canon::new(&Layout::of_system(system), system, symmetry)?;
         Some(Symmetric { inner, canon, precision })
+    }
+
+    /// How much code for representatives there would be: what takes as long to compile as so many operators of a model.
+    pub fn operators(&self) -> usize {
+        self.canon.operators()
+    }
+
+    /// The same with native code for representatives, where that can be made.
+    pub fn in_native_code(mut self) -> Symmetric<M> {
+        self.canon.compile(self.inner.width());
+        self
     }
 
     pub fn inner(&self) -> &M {
@@ -115,7 +125,7 @@ impl<M: Model> Model for Symmetric<M> {
     }
 
     fn scratch_bytes(&self) -> usize {
-        self.inner.scratch_bytes() + Met::bytes(self.width())
+        self.inner.scratch_bytes()
     }
 
     fn initial(&self, out: &mut Successors) {

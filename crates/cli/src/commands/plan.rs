@@ -133,7 +133,7 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
     let mut notes = Vec::new();
     let memory = machine::memory_budget(options.memory).bytes;
     let executor = Executor::native(content.prepared(merge), memory, interrupt::patience(options.memory), &mut notes);
-    let executor = executor.within_symmetry(options.model.symmetry, symmetry.as_ref(), &mut notes);
+    let executor = executor.within_symmetry((options.model.symmetry, symmetry.as_ref()), memory, &mut notes);
     notes.iter().for_each(|note| say(note));
     loading::end();
     let mut missing = promela.as_deref().and_then(|promela| Missing::new(&executor, promela, interrupt::flag()));

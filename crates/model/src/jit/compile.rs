@@ -105,12 +105,18 @@ impl Native {
 }
 
 /// Owns executable memory.
-struct Code(Mutex<Option<JITModule>>);
+pub(super) struct Code(Mutex<Option<JITModule>>);
+
+impl Code {
+    pub fn of(module: JITModule) -> Code {
+        Code(Mutex::new(Some(module)))
+    }
+}
 
 impl Drop for Code {
     fn drop(&mut self) {
         if let Some(module) = self.0.get_mut().ok().and_then(Option::take) {
-            // SAFETY: the functions are reachable only through the `Native` that owns this, which is going away.
+            // SAFETY: the functions are reachable only through what owns this, which is going away.
             unsafe { module.free_memory() }
         }
     }
@@ -218,7 +224,7 @@ impl<'a> Compiler<'a> {
             properties: properties.into_iter().map(judge).collect(),
             accepted: accepted.map(judge),
             code_bytes: self.code_bytes,
-            _code: Code(Mutex::new(Some(self.module))),
+            _code: Code::of(self.module),
         })
     }
 
@@ -475,7 +481,7 @@ fn translate(
 }
 
 /// The machine at hand, and how hard code for it is worked on.
-fn isa_for(quick: bool) -> Result<OwnedTargetIsa, String> {
+pub(super) fn isa_for(quick: bool) -> Result<OwnedTargetIsa, String> {
     let mut flags = settings::builder();
     let mut set = |name: &str, value: &str| flags.set(name, value).map_err(|error| error.to_string());
     set("opt_level", if quick { "none" } else { "speed" })?;

@@ -13,6 +13,7 @@ mod filters;
 mod known;
 mod place;
 mod range;
+pub(crate) mod represent;
 mod shortcuts;
 mod sort;
 mod stmt;

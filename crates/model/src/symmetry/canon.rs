@@ -1,31 +1,35 @@
 //! The representative of an orbit.
 //!
-//! Elements are ordered by rank. Where ranks are equal, heuristic precision takes any order. Exact precision singles
-//! out one element after the other, each in turn, refines ranks after each, and takes the smallest of the states that
-//! result. Of elements whose exchange changes nothing only one is tried; and when a state comes out a second time,
+//! Elements are ordered by rank. Where ranks are equal, one element after the other is singled out, each in turn, ranks
+//! are refined after each, and the smallest of the states that result is taken; heuristic precision is content after a
+//! few tries, and where many are equal it tries none. Of elements whose exchange changes nothing only one is tried; and when a state comes out a second time,
 //! the rest of what was tried there would repeat what was tried before, and is left out. After B. D. McKay: Practical
 //! graph isomorphism (1981).
 
 use super::Precision;
-use super::met::Met;
 use super::pieces::{Loaded, Pieces};
 use super::ranks::Ranks;
 use super::relations::{Relations, bit};
+use crate::jit::represent::{Found, Represent};
 use plimsoll_ir::{Layout, Symmetry, System};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Of how many elements of equal rank heuristic precision tries orders, and how many orders.
+const FEW: u32 = 12;
+const FEW_TRIES: u64 = 16;
 
 pub struct Canon {
     pieces: Pieces,
     /// Distinguishes it from others.
     number: u64,
+    native: Option<Represent>,
 }
 
 /// Reused memory.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Whose states it has seen, and how good representatives were to be.
-    owner: Option<(u64, Precision)>,
-    met: Met,
+    /// Whose states it has seen.
+    owner: u64,
     relations: Relations,
     /// By how many elements are singled out.
     ranks: Vec<Ranks>,
@@ -42,32 +46,44 @@ pub struct Scratch {
     /// The elements singled out, now and for the best state.
     path: Vec<u32>,
     best_path: Vec<u32>,
-    keyed: Vec<(u64, u64)>,
+    /// So many orders may still be tried.
+    tries: u64,
+    /// Of native code.
+    native: Vec<u64>,
 }
 
 impl Canon {
     pub fn new(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Canon> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number })
+        Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number, native: None })
+    }
+
+    /// How much native code there would be, in operators.
+    pub fn operators(&self) -> usize {
+        Represent::operators(&self.pieces)
+    }
+
+    /// Makes native code for states of so many words; false if that cannot be.
+    pub fn compile(&mut self, width: usize) -> bool {
+        self.native = Represent::new(&self.pieces, width);
+        self.native.is_some()
     }
 
     /// Replaces a state by the representative of its orbit.
+    #[inline]
     pub fn represent(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
-        if self.pieces.all.is_empty() {
-            return;
+        if scratch.owner != self.number {
+            *scratch = Scratch { owner: self.number, ..Scratch::default() };
         }
-        let owner = Some((self.number, precision));
-        if scratch.owner != owner {
-            *scratch = Scratch { owner, met: Met::new(state.len()), ..Scratch::default() };
-        }
-        if let Err(place) = scratch.met.represent(state) {
-            self.find(state, precision, scratch);
-            scratch.met.put(place, state);
+        match &self.native {
+            Some(native) if native.find(&self.pieces, state, &mut scratch.native) == Found::Done => {}
+            _ if self.pieces.all.is_empty() => {}
+            _ => self.find(state, precision, scratch),
         }
     }
 
-    /// The same for a state that was not met lately.
+    /// The same without native code.
     fn find(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
         self.pieces.load(state, &mut scratch.loaded);
         scratch.relations.read(&self.pieces, &scratch.loaded.values);
@@ -76,9 +92,11 @@ impl Canon {
         }
         scratch.ranks[0].compute(&self.pieces, &mut scratch.relations);
         scratch.best.clear();
-        if precision == Precision::Exact && !scratch.ranks[0].ties.is_empty() {
+        let tied: u32 = scratch.ranks[0].ties.iter().map(|(first, end)| end - first).sum();
+        if tied > 0 && (precision == Precision::Exact || tied <= FEW) {
             self.find_twins(scratch);
             scratch.path.clear();
+            scratch.tries = if precision == Precision::Exact { u64::MAX } else { FEW_TRIES };
             self.try_orders(0, scratch);
         } else {
             self.rename(0, scratch);
@@ -97,7 +115,7 @@ impl Canon {
 
     fn sort(&self, scratch: &mut Scratch) {
         scratch.sorted.clone_from(&scratch.loaded.values);
-        self.pieces.sort_bags(&mut scratch.sorted, &mut scratch.keyed);
+        self.pieces.sort_bags(&mut scratch.sorted);
     }
 
     fn store(&self, state: &mut [u32], loaded: &[u64], values: &[u64]) {
@@ -139,7 +157,7 @@ impl Canon {
         self.pieces.renaming(&scratch.swapped, &mut scratch.by);
         let (values, moved) = (&scratch.loaded.values, bit(one) | bit(other));
         self.pieces.rename(values, &scratch.relations, moved, &scratch.by, &mut scratch.trial);
-        self.pieces.sort_bags(&mut scratch.trial, &mut scratch.keyed);
+        self.pieces.sort_bags(&mut scratch.trial);
         scratch.trial == scratch.sorted
     }
 
@@ -153,6 +171,9 @@ impl Canon {
             scratch.ranks.push(Ranks::default());
         }
         for at in tie.0..tie.1 {
+            if scratch.tries == 0 {
+                return 0;
+            }
             let order = &scratch.ranks[depth].order;
             let element = order[at as usize];
             let same = |&earlier: &u32| scratch.twin[earlier as usize] == scratch.twin[element as usize];
@@ -181,6 +202,7 @@ impl Canon {
     /// Compares the state that results from an order with the best one so far.
     fn compare(&self, depth: usize, scratch: &mut Scratch) -> usize {
         self.rename(depth, scratch);
+        scratch.tries -= 1;
         if scratch.best == scratch.trial {
             // The orders differ by a symmetry of the state. It maps what was tried behind the best one, where the two
             // ways part, to what is being tried here.
@@ -201,6 +223,6 @@ impl Canon {
         let moved = order.iter().enumerate().map(moved).fold(0, |all, one| all | one);
         self.pieces.renaming(order, &mut scratch.by);
         self.pieces.rename(&scratch.loaded.values, &scratch.relations, moved, &scratch.by, &mut scratch.trial);
-        self.pieces.sort_bags(&mut scratch.trial, &mut scratch.keyed);
+        self.pieces.sort_bags(&mut scratch.trial);
     }
 }

@@ -230,7 +230,7 @@ impl<'a> Walk<'a> {
         let shift = self.taken[piece];
         self.add_move(piece, slot, shift);
         self.taken[piece] += slot.bits;
-        self.kinds[self.cuts[piece].kind as usize].add_field(shift, slot.bits, parts);
+        self.kinds[self.cuts[piece].kind as usize].add_field(shift, parts);
     }
 
     fn add_move(&mut self, piece: usize, slot: Slot, shift: u32) {

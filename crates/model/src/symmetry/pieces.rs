@@ -41,12 +41,14 @@ pub struct Pointer {
     pub(super) by: u32,
     /// A random number for being named here.
     pub role: u64,
+    /// Elements of other sets may be named here too.
+    pub shared: bool,
 }
 
 impl Pointer {
     /// The place in its set of the element that a piece names here; too large if it names none.
     #[inline]
-    fn raw_place(&self, piece: u64) -> u32 {
+    pub fn raw_place(&self, piece: u64) -> u32 {
         ((piece >> self.shift) as u32 & self.mask).wrapping_sub(self.first)
     }
 
@@ -67,41 +69,43 @@ impl Pointer {
 #[derive(Clone, Debug, Default)]
 pub struct Kind {
     pub pointers: Vec<Pointer>,
-    /// The fields: mask, and turn into a key that orders slots of a bag, the first field weighing most.
-    fields: Vec<(u64, u32)>,
 }
+
+/// Codes of names have a bit here, and others none, so that a sum of a few codes tells how many are names.
+pub const NAME_SHIFT: u32 = 32;
+
+/// What stands for an element of this rank in sums.
+#[inline]
+pub fn code_of_rank(rank: u32) -> u64 {
+    (1 << NAME_SHIFT) + (1 << 12) + rank as u64
+}
+
+/// What stands for a value that is no name, given by how far it is from the first one that is.
+#[inline]
+pub fn code_of_other(place: u64) -> u64 {
+    place.wrapping_add(1 << 10)
+}
+
+pub const MIX: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Spreads every bit of a number over the others.
 #[inline]
 pub fn mix(value: u64) -> u64 {
-    let product = (value ^ value >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let product = (value ^ value >> 32).wrapping_mul(MIX);
     product ^ product >> 29
 }
 
-/// In the first piece of a slot: the slot is in use.
-const USED: u64 = 1 << 63;
-
 impl Kind {
-    /// Adds a field, unless a piece of this kind had it before.
-    pub(super) fn add_field(&mut self, shift: u32, bits: u32, parts: &[Pointer]) {
-        let (mask, turn) = (((1 << bits) - 1) << shift, (63 - 2 * shift as i32 - bits as i32).rem_euclid(64) as u32);
-        if !self.fields.contains(&(mask, turn)) {
-            self.fields.push((mask, turn));
+    /// Adds the names that a field may hold, unless a piece of this kind had it before.
+    pub(super) fn add_field(&mut self, shift: u32, parts: &[Pointer]) {
+        if self.pointers.iter().all(|pointer| pointer.shift != shift) {
             self.pointers.extend(parts.iter().map(|part| Pointer { shift, ..*part }));
         }
-    }
-
-    /// Slots are in the order of these keys: used ones first, then by their scalars, as rules leave them.
-    #[inline]
-    pub fn key(&self, piece: u64) -> u64 {
-        let fields = self.fields.iter().fold(0, |key, &(mask, turn)| key | (piece & mask).rotate_left(turn));
-        fields | !piece & USED
     }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    pub kind: u32,
     pub place: Lies,
     /// Where its coordinates and pointers are.
     coordinates: (u32, u32),
@@ -145,7 +149,6 @@ pub struct Bag {
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {
     pub all: Vec<Piece>,
-    kinds: Vec<Kind>,
     coordinates: Vec<Coordinate>,
     pointers: Vec<Pointer>,
     /// By piece, and where those of each piece start; the same by word.
@@ -154,7 +157,7 @@ pub struct Pieces {
     from_words: Vec<Move>,
     word_starts: Vec<u32>,
     /// Inner bags before the bags they are in.
-    bags: Vec<Bag>,
+    pub bags: Vec<Bag>,
     /// Slots of outermost bags that have several pieces.
     pub slots: usize,
     /// The first element of each set, and at the end the number of elements.
@@ -190,6 +193,12 @@ impl Pieces {
         &self.pointers[piece.pointers.0 as usize..piece.pointers.1 as usize]
     }
 
+    /// From which bits of a state a piece is made.
+    #[inline]
+    pub fn moves(&self, piece: usize) -> &[Move] {
+        &self.moves[self.move_starts[piece] as usize..self.move_starts[piece + 1] as usize]
+    }
+
     /// Takes the pieces from a state, as far as it differs from the one before.
     pub fn load(&self, state: &[u32], loaded: &mut Loaded) {
         if loaded.values.is_empty() {
@@ -210,7 +219,7 @@ impl Pieces {
 
     /// Puts back one piece.
     pub fn store(&self, state: &mut [u32], piece: usize, value: u64) {
-        for step in &self.moves[self.move_starts[piece] as usize..self.move_starts[piece + 1] as usize] {
+        for step in self.moves(piece) {
             let word = &mut state[step.word as usize];
             *word = *word & !step.mask | value.rotate_right(step.turn) as u32 & step.mask;
         }
@@ -253,45 +262,34 @@ impl Pieces {
         }
     }
 
-    /// Puts the slots of all bags in order; empty ones last.
-    pub fn sort_bags(&self, values: &mut [u64], keyed: &mut Vec<(u64, u64)>) {
+    /// Puts the slots of all bags in order: the greatest first, so that those not in use are last. The last scalar weighs
+    /// most, which is the order that rules leave them in.
+    pub fn sort_bags(&self, values: &mut [u64]) {
         for bag in &self.bags {
+            let slots = &mut values[bag.first..bag.first + bag.slots * bag.width];
             if bag.width == 1 {
-                let slots = &mut values[bag.first..bag.first + bag.slots];
-                if slots.iter().skip(1).all(|&value| value == 0) {
-                    continue;
-                }
-                let kind = &self.kinds[self.all[bag.first].kind as usize];
-                keyed.clear();
-                keyed.extend(slots.iter().filter(|&&value| value != 0).map(|&value| (kind.key(value), value)));
-                for end in 1..keyed.len() {
-                    let one = keyed[end];
+                for end in 1..slots.len() {
+                    let one = slots[end];
                     let mut at = end;
-                    while at > 0 && keyed[at - 1].0 > one.0 {
-                        keyed[at] = keyed[at - 1];
+                    while at > 0 && slots[at - 1] < one {
+                        slots[at] = slots[at - 1];
                         at -= 1;
                     }
-                    keyed[at] = one;
+                    slots[at] = one;
                 }
-                slots.fill(0);
-                slots.iter_mut().zip(keyed.iter()).for_each(|(slot, &(_, value))| *slot = value);
                 continue;
             }
-            for slot in 1..bag.slots {
-                let mut at = slot;
-                while at > 0 && self.wide_slot(bag, values, at).lt(self.wide_slot(bag, values, at - 1)) {
-                    let (before, here) = values[bag.first + (at - 1) * bag.width..].split_at_mut(bag.width);
-                    before.swap_with_slice(&mut here[..bag.width]);
-                    at -= 1;
+            for end in 1..bag.slots {
+                for at in (1..=end).rev() {
+                    let (before, here) = slots[(at - 1) * bag.width..].split_at_mut(bag.width);
+                    let here = &mut here[..bag.width];
+                    if before.iter().rev().ge(here.iter().rev()) {
+                        break;
+                    }
+                    before.swap_with_slice(here);
                 }
             }
         }
-    }
-
-    /// The keys of a slot of several pieces.
-    fn wide_slot(&self, bag: &Bag, values: &[u64], slot: usize) -> impl Iterator<Item = u64> {
-        let pieces = bag.first + slot * bag.width..bag.first + (slot + 1) * bag.width;
-        pieces.map(|piece| self.kinds[self.all[piece].kind as usize].key(values[piece]))
     }
 
     /// Puts together what was cut: pieces with their kinds, coordinates and moves, kinds, bags, and where sets start.
@@ -299,15 +297,16 @@ impl Pieces {
         let elements = *set_starts.last().unwrap_or(&0) as usize;
         let slot = |cut: &Cut| if let Lies::Among(slot) = cut.place { slot as usize + 1 } else { 0 };
         let slots = cuts.iter().map(slot).max().unwrap_or(0);
-        let mut pieces = Pieces { kinds, bags, slots, set_starts, move_starts: vec![0], ..Pieces::default() };
+        let mut pieces = Pieces { bags, slots, set_starts, move_starts: vec![0], ..Pieces::default() };
         pieces.own = vec![Vec::new(); elements];
         let mut first_pointers = Vec::new();
-        for (number, kind) in pieces.kinds.iter().enumerate() {
+        for (number, kind) in kinds.iter().enumerate() {
             let first = pieces.pointers.len() as u32;
             first_pointers.push((first, first + kind.pointers.len() as u32));
             for (place, pointer) in kind.pointers.iter().enumerate() {
                 let (by, role) = (pieces.by(pointer.element), role(number, 1 + place));
-                pieces.pointers.push(Pointer { by, role, ..*pointer });
+                let shared = kind.pointers.iter().filter(|other| other.shift == pointer.shift).count() > 1;
+                pieces.pointers.push(Pointer { by, role, shared, ..*pointer });
             }
         }
         let mut groups = HashMap::new();
@@ -326,7 +325,6 @@ impl Pieces {
                 pieces.coordinates.push(Coordinate { element, stride, by, role });
             }
             pieces.all.push(Piece {
-                kind: cut.kind,
                 place: cut.place,
                 coordinates: (first, pieces.coordinates.len() as u32),
                 pointers: first_pointers[kind],

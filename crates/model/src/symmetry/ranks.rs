@@ -1,6 +1,6 @@
 //! Telling elements apart by what a state says about them, whatever they are called.
 //!
-//! Partition refinement: elements are sorted by what belongs to each alone, and then, as long as that tells more of
+//! Partition refinement: elements are sorted by what is said about each, and then, as long as that tells more of
 //! them apart, by what relates them to others, which are known by their ranks only. Sums of hashes stand for what is
 //! said; they do not depend on names, so neither do ranks. A collision costs time, never correctness.
 
@@ -33,9 +33,8 @@ impl Ranks {
                 self.ties.push((set[0], set[1]));
             }
         }
-        std::mem::swap(&mut self.sums, &mut relations.own);
+        relations.sum_all(&self.rank, &mut self.sums);
         self.split_ties();
-        std::mem::swap(&mut self.sums, &mut relations.own);
         self.refine(relations);
     }
 

@@ -4,7 +4,7 @@
 //! that they mention together. Pieces with names say the same things again and again, so what was made of them is kept
 //! for a while. Sums of hashes stand for what is said.
 
-use super::pieces::{Lies, Piece, Pieces, mix};
+use super::pieces::{Lies, Piece, Pieces, code_of_other, code_of_rank, mix};
 
 /// So many pieces are remembered with what they say.
 const REMEMBERED: usize = 512;
@@ -21,7 +21,7 @@ pub struct Relations {
     pub present: Vec<u32>,
     pub mentions: Vec<u64>,
     /// For each element the sum of what is said about it alone.
-    pub own: Vec<u64>,
+    own: Vec<u64>,
     /// The elements that are mentioned other than by their own pieces.
     related: u64,
     /// The notes that relate several elements, and the slots of several pieces they are from.
@@ -110,16 +110,10 @@ impl Relations {
                 }
                 self.related |= mentions;
             }
-            Lies::Outside | Lies::Alone if count == 1 => {
-                let (element, role) = mentioned[0];
-                self.own[element as usize] = self.own[element as usize].wrapping_add(mix(said.wrapping_add(role)));
-                if piece.place == Lies::Alone {
-                    self.related |= mentions;
-                }
-            }
+            Lies::Outside if count == 1 => self.relating.push((number as u32, NO_SLOT)),
             Lies::Alone if count == 0 => {}
             Lies::Among(slot) if count == 0 => {
-                self.slots[slot as usize] = self.slots[slot as usize].wrapping_add(said);
+                self.slots[slot as usize] = self.slots[slot as usize].wrapping_add(mix(said));
             }
             place => {
                 let slot = if let Lies::Among(slot) = place { slot } else { NO_SLOT };
@@ -154,21 +148,34 @@ impl Relations {
             mentions |= bit(at.element);
             count += 1;
         }
+        let mut others = 0u64;
         for pointer in pieces.pointers(piece) {
             if let Some(place) = pointer.place(value) {
                 mentioned[count] = (pointer.element + place, pointer.role);
                 mentions |= bit(pointer.element + place);
-                rest &= !pointer.field();
                 count += 1;
+            } else if pointer.shared {
+                // It may be a name of another set.
+                continue;
+            } else {
+                let place = pointer.raw_place(value) as i32 as u64;
+                others = others.wrapping_add(pointer.role.wrapping_mul(code_of_other(place)));
             }
+            rest &= !pointer.field();
         }
-        let said = mix(rest.wrapping_add(piece.salt)).wrapping_add(repeated(&mentioned[..count]));
+        let said = mix(rest.wrapping_add(piece.salt)).wrapping_add(others);
         self.notes[number] = Note { value, group: piece.group, count: count as u32, when: 0, mentions, said };
     }
 
     /// May anything be said about the element apart from its own pieces?
     pub fn is_related(&self, element: u32) -> bool {
         self.related & bit(element) != 0
+    }
+
+    /// For each element all that is said about it, if elements are known by these ranks.
+    pub fn sum_all(&mut self, rank: &[u32], sums: &mut Vec<u64>) {
+        sums.clone_from(&self.own);
+        self.add(rank, u64::MAX, sums);
     }
 
     /// For each tied element what is said about it and others, which are known by rank; false if there is nothing.
@@ -178,6 +185,11 @@ impl Relations {
         }
         sums.clear();
         sums.resize(rank.len(), 0);
+        self.add(rank, tied, sums);
+        true
+    }
+
+    fn add(&mut self, rank: &[u32], tied: u64, sums: &mut [u64]) {
         if !self.slots.is_empty() {
             self.in_slots.clone_from(&self.slots);
             for &(note, slot) in self.relating.iter().filter(|(_, slot)| *slot != NO_SLOT) {
@@ -194,10 +206,9 @@ impl Relations {
                 all = all.wrapping_add(self.in_slots[slot as usize]);
             }
             for &(element, role) in mentioned {
-                sums[element as usize] = sums[element as usize].wrapping_add(mix(all.wrapping_add(role)));
+                sums[element as usize] = sums[element as usize].wrapping_add(all.wrapping_mul(role));
             }
         }
-        true
     }
 
     /// What a note says about elements known by rank, and the elements.
@@ -206,21 +217,8 @@ impl Relations {
         let note = &self.notes[number as usize];
         let mentioned = &self.mentioned[number as usize * self.room..][..note.count as usize];
         let add = |all: u64, &(element, role): &(u32, u64)| {
-            all.wrapping_add(role.wrapping_mul(rank[element as usize] as u64 + 1))
+            all.wrapping_add(role.wrapping_mul(code_of_rank(rank[element as usize])))
         };
         (mix(mentioned.iter().fold(note.said, add)), mentioned)
     }
-}
-
-/// Tells pieces that mention an element twice from those that mention two elements alike.
-fn repeated(mentioned: &[(u32, u64)]) -> u64 {
-    let mut all = 0u64;
-    for (number, (element, role)) in mentioned.iter().enumerate() {
-        for (earlier, its_role) in &mentioned[..number] {
-            if earlier == element {
-                all = all.wrapping_add(mix(its_role ^ role.rotate_left(17)));
-            }
-        }
-    }
-    all
 }

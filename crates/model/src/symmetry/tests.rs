@@ -218,6 +218,43 @@ fn a_search_sees_one_state_of_each_orbit_and_its_traces_become_concrete() {
     assert_eq!(at, wrapped.inner().system().base_state(wrapped.inner().layout()));
 }
 
+/// Else a step that changes nothing but puts a bag into the order of rules would be progress.
+#[test]
+fn bags_are_in_the_order_that_rules_leave_them_in() {
+    let narrow = ("x: 0..5, y: 0..3, z: 0..9", 3);
+    let wide = ("x: 0..5, y: 0..70000, z: 0..2000000000, w: 0..2000000000, v: 0..1", 5);
+    for (fields, count) in [narrow, wide] {
+        let text = format!(
+            "system \"t\" var b: {{ slot: [4] {{ {fields} }}, used: [4] 0..1 }}
+            command \"order\" {{ do {{ sort b.slot; sort b.used; }} }}"
+        );
+        let system = plimsoll_ir::text::parse(&text).unwrap();
+        let slot = Box::new(Shape::Record(vec![Shape::Scalar(Vec::new()); count]));
+        let sets = vec![Interchangeable { name: "s".into(), size: 2 }];
+        let symmetry = Symmetry { sets, vars: vec![Shape::Bag { slot }] };
+        let canon = Canon::new(&Layout::of_system(&system), &system, &symmetry).unwrap();
+        let (interp, mut scratch, mut seed, mut moved) = (Interp::new(system.clone()), Scratch::default(), 3u64, 0);
+        for _ in 0..300 {
+            let mut state = vec![0; interp.width()];
+            for (name, slot) in &scalars(&system)[0] {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                // The second slot is not in use.
+                let value = if name.contains("slot[1]") || name == ".used[1]" { 0 } else { (seed >> 40) as u32 % 2 };
+                slot.store(&mut state, if name.contains(".used[") { (name != ".used[1]") as u32 } else { value });
+            }
+            let mut out = Successors::new(interp.width());
+            interp.successors(&state, &mut out);
+            let mut sorted = out.state(0).to_vec();
+            moved += (sorted != state) as u32;
+            canon.sorted(&mut sorted, &mut scratch);
+            assert_eq!(sorted, out.state(0), "{fields}");
+            canon.sorted(&mut state, &mut scratch);
+            assert_eq!(state, sorted, "{fields}");
+        }
+        assert!(moved > 200, "{moved}");
+    }
+}
+
 #[test]
 fn a_step_that_only_renames_is_progress() {
     let (mut system, symmetry) = processes();

@@ -203,7 +203,7 @@ impl Variables {
 #[test]
 fn representatives_of_random_variables_agree_with_the_definition() {
     let mut draw = Draw(11);
-    let (mut ties, mut bags) = (0, 0);
+    let (mut ties, mut bags, mut compiled) = (0, 0, 0);
     for _ in 0..400 {
         let (system, symmetry) = random_system(&mut draw);
         let layout = Layout::of_system(&system);
@@ -211,8 +211,10 @@ fn representatives_of_random_variables_agree_with_the_definition() {
             continue;
         }
         let canon = Canon::new(&layout, &system, &symmetry).unwrap();
+        let mut native = Canon::new(&layout, &system, &symmetry).unwrap();
+        compiled += native.compile(layout.words()) as usize;
         let variables = Variables { system, symmetry, layout };
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut native_scratch) = (Scratch::default(), Scratch::default());
         for _ in 0..6 {
             let state = variables.random_state(&mut draw);
             let trees = variables.trees(&state);
@@ -225,6 +227,12 @@ fn representatives_of_random_variables_agree_with_the_definition() {
             for other in orbit {
                 let mut exact = variables.state(&other);
                 let mut heuristic = exact.clone();
+                for precision in [Precision::Exact, Precision::Heuristic] {
+                    let (mut expected, mut found) = (exact.clone(), exact.clone());
+                    canon.represent(&mut expected, precision, &mut scratch);
+                    native.represent(&mut found, precision, &mut native_scratch);
+                    assert_eq!(found, expected, "{precision:?}: {:?}\n{other:?}", variables.symmetry);
+                }
                 canon.represent(&mut exact, Precision::Exact, &mut scratch);
                 assert_eq!(exact, wanted, "{:?}\n{other:?}", variables.symmetry);
                 canon.represent(&mut heuristic, Precision::Heuristic, &mut scratch);
@@ -234,6 +242,7 @@ fn representatives_of_random_variables_agree_with_the_definition() {
         }
     }
     assert!(ties > 1000 && bags > 100, "{ties} symmetries, {bags} bags");
+    assert!(compiled > 150, "native code for {compiled}");
 }
 
 /// A set with a matrix over it: every graph is a state.
