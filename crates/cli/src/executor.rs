@@ -13,8 +13,8 @@ use plimsoll_search::Walk;
 const COMPILE_BYTES: u64 = 1200;
 /// And for its own code and tables.
 const COMPILER_BYTES: u64 = 17 << 18;
-/// Compiling may take this part of the budget.
-const COMPILE_SHARE: u64 = 4;
+/// Compiling may take this part, and whole, of what the budget leaves beside the process: most of it goes when it is done.
+const COMPILE_SHARE: (u64, u64) = (2, 3);
 
 /// A model that is ready to run.
 pub enum Executor {
@@ -200,7 +200,8 @@ impl Executor {
 /// Why the system cannot be compiled within the budget, if so.
 fn too_large_for_native(system: &System, memory_bytes: u64) -> Option<String> {
     let operators = system.commands.iter().map(|command| command.weight() as u64).sum::<u64>();
-    (COMPILER_BYTES + operators * COMPILE_BYTES > memory_bytes / COMPILE_SHARE)
+    let left = memory_bytes.saturating_sub(machine::resident_bytes()) / COMPILE_SHARE.1 * COMPILE_SHARE.0;
+    (COMPILER_BYTES + operators * COMPILE_BYTES > left)
         .then(|| format!("compiling {operators} operators takes too much of the memory"))
 }
 
