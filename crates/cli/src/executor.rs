@@ -13,8 +13,8 @@ use plimsoll_search::Walk;
 const COMPILE_BYTES: u64 = 1200;
 /// And for its own code and tables.
 const COMPILER_BYTES: u64 = 17 << 18;
-/// Compiling may take this part of the budget.
-const COMPILE_SHARE: u64 = 4;
+/// Compiling may take this part, and whole, of what the budget leaves beside the process: most of it goes when it is done.
+const COMPILE_SHARE: (u64, u64) = (2, 3);
 
 /// A model that is ready to run.
 pub enum Executor {
@@ -113,8 +113,8 @@ impl Executor {
             }
             Executor::Jit(inner) => {
                 let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);
-                let fits = compile_bytes(orbits.operators() as u64) <= memory_bytes / COMPILE_SHARE;
-                Executor::OrbitsJit(Box::new(if fits { orbits.in_native_code() } else { orbits }))
+                let is_small = can_compile(orbits.operators() as u64, memory_bytes);
+                Executor::OrbitsJit(Box::new(if is_small { orbits.in_native_code() } else { orbits }))
             }
             other => other,
         }
@@ -209,14 +209,16 @@ impl Executor {
     }
 }
 
-/// Why the system cannot be compiled within the budget, if so.
-fn compile_bytes(operators: u64) -> u64 {
-    COMPILER_BYTES + operators * COMPILE_BYTES
+/// Is there memory to compile so many operators?
+fn can_compile(operators: u64, memory_bytes: u64) -> bool {
+    let left = memory_bytes.saturating_sub(machine::resident_bytes()) / COMPILE_SHARE.1 * COMPILE_SHARE.0;
+    COMPILER_BYTES + operators * COMPILE_BYTES <= left
 }
 
+/// Why the system cannot be compiled within the budget, if so.
 fn too_large_for_native(system: &System, memory_bytes: u64) -> Option<String> {
     let operators = system.commands.iter().map(|command| command.weight() as u64).sum::<u64>();
-    (compile_bytes(operators) > memory_bytes / COMPILE_SHARE)
+    (!can_compile(operators, memory_bytes))
         .then(|| format!("compiling {operators} operators takes too much of the memory"))
 }
 

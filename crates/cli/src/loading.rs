@@ -4,6 +4,7 @@
 use crate::failure::exit;
 use crate::options::CheckOptions;
 use crate::output::Output;
+use crate::plan::CODE_BYTES;
 use crate::size::Size;
 use crate::{interrupt, machine};
 use plimsoll_store::meter;
@@ -92,7 +93,9 @@ pub fn within(memory: Option<Size>) {
     watch_memory(machine::memory_budget(memory).bytes, say);
 }
 
-/// Loading is over: what comes now is granted its memory.
+/// Loading is over: what comes now is granted its memory. What only loading needed goes.
 pub fn end() {
     meter::lift();
+    meter::trim();
+    meter::release_code(CODE_BYTES);
 }

@@ -4,6 +4,7 @@
 //! foresee, so while they work the process is measured after every few hundred kilobytes, and whoever would exceed the
 //! limit does not return: the program ends as [`limit`] was told to end it.
 
+use rustix::mm::{Advice, madvise};
 use rustix::process::{Resource, getrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
@@ -18,6 +19,8 @@ const NO_LIMIT: u64 = u64::MAX;
 static LIMIT: AtomicU64 = AtomicU64::new(NO_LIMIT);
 /// Allocated since the last measurement.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
+/// What the process had from files when code was released.
+static RELEASED_FROM: AtomicU64 = AtomicU64::new(0);
 static EXCEEDED: Mutex<Option<Exceeded>> = Mutex::new(None);
 
 type Exceeded = Box<dyn FnOnce() + Send>;
@@ -62,7 +65,37 @@ pub fn trim() {
     }
 }
 
-/// An entry of the kernel's table about this process, in bytes: 0 is all that is mapped, 1 what is resident, 5 data and stack.
+/// Takes from this process the code that it used so far, if what it has from files exceeds `bytes`. What is needed from now on is mapped
+/// again when it is, from where the system has it anyway. (Breakpoints of a debugger are lost.)
+pub fn release_code(bytes: u64) {
+    let mapped = statm(2).unwrap_or(0);
+    if mapped <= bytes {
+        return;
+    }
+    RELEASED_FROM.store(mapped, Ordering::Relaxed);
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for (begin, end) in maps.lines().filter_map(code_of_file) {
+        // SAFETY: nobody writes to these pages, so those that come back are the same.
+        let _ = unsafe { madvise(begin as *mut _, end - begin, Advice::LinuxDontNeed) };
+    }
+}
+
+/// What code that was released may still take when it has come back, if no more than so many `bytes` do.
+pub fn returning_bytes(bytes: u64) -> u64 {
+    RELEASED_FROM.load(Ordering::Relaxed).min(bytes).saturating_sub(statm(2).unwrap_or(0))
+}
+
+/// From where to where code is mapped that lies in a file, if a line says that.
+fn code_of_file(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (begin, end) = words.next()?.split_once('-')?;
+    let is_code = words.next()? == "r-xp" && words.nth(2)? != "0";
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    if is_code { Some((number(begin)?, number(end)?)) } else { None }
+}
+
+/// An entry of the kernel's table about this process, in bytes: 0 is all that is mapped, 1 what is resident, 2 what of
+/// it lies in files, 5 data and stack.
 fn statm(entry: usize) -> Option<u64> {
     let mut text = [0; 128];
     let count = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut text)).ok()?;
@@ -130,6 +163,17 @@ unsafe impl GlobalAlloc for Meter {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU32;
+
+    /// Other tests run meanwhile, and let some of it come back.
+    #[test]
+    fn code_leaves_and_comes_back() {
+        release_code(u64::MAX);
+        assert_eq!(returning_bytes(u64::MAX), 0, "it had no more than it may have");
+        let before = statm(2).unwrap();
+        release_code(0);
+        let (left, few) = (returning_bytes(u64::MAX), returning_bytes(before / 2));
+        assert!(left > 512 << 10 && few < left, "{before} {left} {few}");
+    }
 
     #[test]
     fn a_process_that_grows_too_large_is_noticed_once() {

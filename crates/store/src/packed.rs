@@ -180,10 +180,10 @@ impl Packed {
         self.parts.iter().map(Part::outside).max().unwrap_or(0)
     }
 
-    /// From now on it takes no more than about so many bytes, and if there is room for them these at once, so that nothing has to
-    /// move.
+    /// From now on it takes no more than so many bytes, in whole pages and at least one, and if there is room for them these at once, so
+    /// that nothing has to move.
     pub(crate) fn limit(&mut self, bytes: usize) {
-        self.most_lines = bytes / size_of::<Line>();
+        self.most_lines = (bytes / size_of::<Line>() / PAGE_LINES).max(1) * PAGE_LINES;
         self.divide_for(bytes);
         let each = (self.most_lines >> self.part_bits) / PAGE_LINES * PAGE_LINES;
         let key_bits = self.key_bits;

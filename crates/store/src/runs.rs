@@ -181,8 +181,8 @@ impl Layers {
         layers
     }
 
-    /// Keeps memory aside, if there is any.
-    fn keep_reserve(&mut self) {
+    /// Keeps memory aside, if there is any: without an index nothing can be written.
+    pub(crate) fn keep_reserve(&mut self) {
         let bytes = self.grant.cap_bytes() / RESERVE;
         if self.reserve == 0 && self.grant.take(bytes) {
             self.reserve = bytes;

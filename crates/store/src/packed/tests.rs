@@ -236,3 +236,22 @@ fn roots_of_three_numbers_stay_what_they_are_as_tables_are_divided() {
         assert!(check_all(table, &keys, key_bits, &format!("{common_bits} common bits")) > 1);
     }
 }
+
+/// Two generations of tables share one memory, so each must stay within its half of it, however full tables may be.
+#[test]
+fn a_table_takes_no_more_than_its_limit() {
+    for load_percent in [80, 82, 85, 87, 92, 96] {
+        for limit in [4096, 8900, 9500, 33_000, 100_000] {
+            let mut table = table(56, 2, Grant::unlimited());
+            table.set_density(Density { load_percent, ..Density::USUAL });
+            table.limit(limit);
+            let mut draw = Draw::new(limit as u64);
+            while table.reserve_well(10, 56).is_ok() {
+                let keys: Vec<u128> = (0..10).map(|_| (draw.bits() as u128 >> 10 << 8) << 64).collect();
+                insert(&mut table, &keys);
+            }
+            assert!(table.bytes() <= limit && table.bytes() * 2 > limit, "{} of {limit}", table.bytes());
+            assert!(table.len() * 100 > table.parts[0].places() * 80, "{} in {limit}", table.len());
+        }
+    }
+}

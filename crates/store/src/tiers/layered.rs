@@ -152,6 +152,8 @@ impl Tiers {
         let young = std::mem::replace(&mut self.arena, Arena::new(self.grant.clone()));
         below.arena = (!below.everything).then_some(young);
         below.since = [below.since[1], level];
+        // The generation that stays may have been made when a tree was smaller, so the new one could take all memory.
+        below.layers.keep_reserve();
         let most = below.layers.generation_bytes(others) as usize / older.len();
         let mut done = Ok(());
         for older in older {
@@ -300,5 +302,37 @@ mod tests {
         tiers.begin_flush(&coder, number, true);
         (0..4).for_each(|shard| tiers.flush(shard).unwrap());
         assert!(tiers.layers().unwrap().keys() >= (number as u64 - 1) * 1000, "{found:?}");
+    }
+
+    /// Others may take memory after a generation has got its share, and then the rest. There must be some for the index of what leaves.
+    #[test]
+    fn whatever_others_take_tables_can_leave() {
+        for taken in (0..12).map(|number| number * (128 << 10)) {
+            let budget = Budget::new(6 << 20);
+            let (grant, others) = (budget.grant("store", u64::MAX), budget.grant("others", u64::MAX));
+            let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+            let candidates = Candidates::new(1, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+            let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
+            let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
+            let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
+            let (mut entry, mut keys, mut flushes) = (Entry::default(), Keys::default(), 0);
+            for number in 0.. {
+                let states: Vec<u32> = (number * 1000..(number + 1) * 1000).collect();
+                let needs = Needs { sorted: true, ..tiers.needs() };
+                entry.encode(&coder, Block::of(&states, &[0, 1000]), needs, &mut keys).unwrap();
+                if !tiers.has_room(&[&entry]) {
+                    flushes += 1;
+                    let wanted = [0, 0, taken, grant.left_bytes()][flushes];
+                    assert!(others.take(wanted));
+                    tiers.begin_flush(&coder, 1, false);
+                    tiers.flush(0).unwrap();
+                    if flushes == 3 {
+                        break;
+                    }
+                    tiers.end_flush(&coder).unwrap();
+                }
+                tiers.enter_all(Block::of(&states, &[0, 1000]), &entry).unwrap();
+            }
+        }
     }
 }
