@@ -23,8 +23,9 @@ use emit::Emit;
 
 /// Code for more than this would take longer to make than it saves.
 const MOST_PIECES: usize = 300;
-const MOST_PAIRS: usize = 600;
 const MOST_ENTRIES: usize = 256;
+/// It compares all elements of a set with one another; sorting larger ones is faster.
+const LARGEST_SET: usize = 16;
 /// Names in variables are looked at by so many, which are often all missing.
 const TOGETHER: usize = 4;
 /// Ranks lead sums; elements have no more bits than this.
@@ -150,8 +151,8 @@ impl Plan {
         let sizes: Vec<usize> = pieces.set_starts.windows(2).map(|set| (set[1] - set[0]) as usize).collect();
         let among = pieces.all.iter().any(|piece| matches!(piece.place, Lies::Among(_)));
         let wide = pieces.bags.iter().any(|bag| bag.width != 1);
-        let few = pieces.all.len() <= MOST_PIECES && pairs(pieces) <= MOST_PAIRS && pieces.elements() < 1 << RANK_BITS;
-        if among || wide || !few {
+        let few = pieces.all.len() <= MOST_PIECES && pieces.elements() < 1 << RANK_BITS;
+        if among || wide || !few || sizes.iter().any(|&size| size > LARGEST_SET) {
             return None;
         }
         let (mut starts, mut ends, mut entries) = (Vec::new(), Vec::new(), 0);

@@ -95,6 +95,13 @@ pub fn mix(value: u64) -> u64 {
     product ^ product >> 29
 }
 
+/// What a piece without names tells about its element. Equal differences in two pieces would often cancel in a sum, so
+/// each has a factor of its own.
+#[inline]
+pub fn told(value: u64, salt: u64) -> u64 {
+    mix(value.wrapping_add(salt)).wrapping_mul(salt)
+}
+
 impl Kind {
     /// Adds the names that a field may hold, unless a piece of this kind had it before.
     pub(super) fn add_field(&mut self, shift: u32, parts: &[Pointer]) {

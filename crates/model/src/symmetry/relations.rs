@@ -4,7 +4,7 @@
 //! that they mention together. Pieces with names say the same things again and again, so what was made of them is kept
 //! for a while. Sums of hashes stand for what is said.
 
-use super::pieces::{Lies, Piece, Pieces, code_of_other, code_of_rank, mix};
+use super::pieces::{Lies, Piece, Pieces, code_of_other, code_of_rank, mix, told};
 
 /// So many pieces are remembered with what they say.
 const REMEMBERED: usize = 512;
@@ -77,7 +77,7 @@ impl Relations {
             self.present.push(number as u32);
             if let Some(owner) = piece.owner {
                 let own = &mut self.own[owner as usize];
-                *own = own.wrapping_add(mix(value.wrapping_add(piece.salt)));
+                *own = own.wrapping_add(told(value, piece.salt));
                 self.mentions[number] = bit(owner);
             } else {
                 self.mentions[number] = self.take_in(pieces, piece, value);

@@ -57,7 +57,8 @@ impl Emit<'_, '_> {
         let piece = &pieces.all[number];
         match Tells::of(pieces, piece) {
             Tells::Own(owner) => {
-                let said = self.mix_with(value, piece.salt);
+                let (said, factor) = (self.mix_with(value, piece.salt), self.constant(piece.salt));
+                let said = self.b.ins().imul(said, factor);
                 let said = self.only_if(value, said);
                 self.add_to_variable(self.elements[owner].sum, said);
             }

@@ -290,3 +290,28 @@ fn graphs_of_equal_degree_are_told_apart() {
     found.dedup();
     assert_eq!(found.len(), cases.len());
 }
+
+/// What is said about an element is a sum over its pieces. Found by search: with sums of `mix` alone, the differences in the
+/// two pieces would cancel, and native code would take these two elements for alike.
+#[test]
+fn differences_in_two_pieces_do_not_cancel() {
+    let mut system = System::new("t");
+    let wide = || Type::from(Scalar::range(0, (1 << 31) - 1));
+    let record = Type::Record(["x", "y", "z"].map(|name| (name.to_string(), wide())).into());
+    system.var("a", Type::array(record, 2), None);
+    let element = Box::new(Shape::Record(vec![Shape::Scalar(Vec::new()); 3]));
+    let array = Shape::Array { parts: vec![Part { set: 0, first: 0 }], element };
+    let sets = vec![Interchangeable { name: "s".into(), size: 2 }];
+    let (layout, symmetry) = (Layout::of_system(&system), Symmetry { sets, vars: vec![array] });
+    let mut native = Canon::new(&layout, &system, &symmetry).unwrap();
+    assert!(native.compile(layout.words()));
+    let variables = Variables { system, symmetry, layout };
+    let element = |x: u32, z: u32| Tree::Row([x, 0, z].map(Tree::Leaf).into());
+    let (one, other) = (element(29790, 30989), element(29798, 30997));
+    let form = |row: Vec<Tree>| {
+        let mut state = variables.state(&[Tree::Row(row)]);
+        native.represent(&mut state, Precision::Exact, &mut Scratch::default());
+        state
+    };
+    assert_eq!(form(vec![one.clone(), other.clone()]), form(vec![other, one]));
+}
