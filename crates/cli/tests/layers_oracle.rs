@@ -111,7 +111,7 @@ impl Around for Widest<'_> {
 fn search(model: &dyn Model, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, Option<(String, Vec<u8>)>) {
     let (used, folder) = (model.used_bits(), tempfile::tempdir().unwrap());
     let codec = if Packing::new(&used).is_some() { Codec::Packed } else { Codec::Tree };
-    let budget = Budget::new(setup.layers.map_or(1 << 40, |(_, bytes)| bytes));
+    let budget = Budget::new(setup.layers.map_or(1 << 36, |(_, bytes)| bytes));
     let grant = budget.grant("store", u64::MAX);
     let mut store = Chain::new(codec, &used, 0, &grant).unwrap();
     if let Some((keep, _)) = setup.layers {
@@ -212,7 +212,7 @@ fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64
     if is_packed {
         return hashed;
     }
-    let plenty = Budget::new(1 << 40).grant("store", u64::MAX);
+    let plenty = Budget::new(1 << 36).grant("store", u64::MAX);
     let empty = Chain::new(Codec::Tree, &used, 0, &plenty).unwrap().coder.bytes() as u64;
     hashed.max(empty + shards * (2 * PAGE_BYTES + BESIDE_BYTES))
 }
