@@ -395,6 +395,13 @@ mod tests {
 
     /// What comes one by one is known or not as if it had come in blocks, and so are the odds.
     #[test]
+    fn a_wide_state_has_tables_for_all_memory_of_a_large_machine() {
+        let large = Budget::new(4 << 40).grant("store", u64::MAX);
+        let mut chain = Chain::new(Codec::Tree, &[u32::MAX; 500], 0, &large).unwrap();
+        assert_eq!(chain.coder.reserve(1_000), Ok(()));
+    }
+
+    #[test]
     fn filters_answer_one_by_one_as_they_do_for_blocks() {
         for (codec, shard_bits) in [(Codec::Bitstate(3), 0), (Codec::Bitstate(4), 2), (Codec::Adaptive, 0)] {
             let chain = || {

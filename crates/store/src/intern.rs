@@ -78,7 +78,10 @@ impl Intern {
     /// One of 2^`told_bits` tables that share a grant: the leading bits of its hash tell where a vector belongs.
     pub fn one_of(told_bits: u32, stride: usize, grant: Grant) -> Result<Intern, Full> {
         assert!(stride > 0);
-        let region = Region::one_of(1 << told_bits, grant);
+        // Numbers have 32 bits. A wide state has hundreds of tables, for which there are not enough addresses if each could have all memory
+        // of a large machine.
+        let most_bytes = (stride + 1) * size_of::<u32>() << u32::BITS;
+        let region = Region::one_of(1 << told_bits, most_bytes, grant);
         let (fill, count) = (Fill::USUAL, Count::default());
         let mut table = Intern { stride, told_bits, region, slots: 0, end: 0, room: 0, fill, marked: false, count };
         table.grow(FIRST_SLOTS)?;

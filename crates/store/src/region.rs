@@ -52,12 +52,12 @@ unsafe impl Sync for Region {}
 impl Region {
     /// An empty region that can grow as far as its grant's cap.
     pub fn new(grant: Grant) -> Region {
-        Region::one_of(1, grant)
+        Region::one_of(1, usize::MAX, grant)
     }
 
-    /// One of so many regions that grow alike within one grant: address space for four times its part is enough.
-    pub fn one_of(regions: usize, grant: Grant) -> Region {
-        let cap = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).min(1 << 44);
+    /// One of so many regions that grow alike within one grant, each to `most_bytes`: address space for four times its part is enough.
+    pub fn one_of(regions: usize, most_bytes: usize, grant: Grant) -> Region {
+        let cap = usize::try_from(grant.cap_bytes()).unwrap_or(usize::MAX).min(1 << 44).min(most_bytes);
         Region::sized(if regions == 1 { cap } else { (cap / regions).saturating_mul(4).min(cap) }, grant)
     }
 

@@ -163,7 +163,7 @@ impl Strings {
 
 /// One of two for each set.
 fn region(told_bits: u32, grant: &Grant) -> Region {
-    Region::one_of(2 << told_bits, grant.clone())
+    Region::one_of(2 << told_bits, usize::MAX, grant.clone())
 }
 
 fn all_bytes(region: &mut Region) -> &mut [u8] {

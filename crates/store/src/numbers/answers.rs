@@ -127,7 +127,7 @@ impl Answers {
         loop {
             let bits = aside.states.part_bits();
             let mut table = Intern::one_of(bits, words, grant.clone()).map_err(|Full| Shortage::Memory)?;
-            let mut numbers = Region::one_of(1 << bits, grant.clone());
+            let mut numbers = Region::one_of(1 << bits, usize::MAX, grant.clone());
             let (mut seen, mut taken, mut is_full) = (0u64, 0usize, false);
             aside.states.visit(part, buffer, |record| {
                 seen += 1;
