@@ -80,7 +80,7 @@ impl Intern {
         assert!(stride > 0);
         // Numbers have 32 bits. A wide state has hundreds of tables, for which there are not enough addresses if each could have all memory
         // of a large machine.
-        let most_bytes = (stride + 1) * size_of::<u32>() << u32::BITS;
+        let most_bytes = ((stride + 1) * size_of::<u32>()) << u32::BITS;
         let region = Region::one_of(1 << told_bits, most_bytes, grant);
         let (fill, count) = (Fill::USUAL, Count::default());
         let mut table = Intern { stride, told_bits, region, slots: 0, end: 0, room: 0, fill, marked: false, count };
