@@ -184,12 +184,14 @@ impl Batch {
     pub fn fresh(&mut self, positions: &mut Vec<u32>) {
         positions.clear();
         if self.starts.len() <= 2 {
-            let fresh = self
-                .positions
-                .iter()
-                .zip(&mut self.fresh)
-                .filter_map(|(&position, fresh)| (*fresh.get_mut() == 1).then_some(position));
-            positions.extend(fresh);
+            // Nobody can guess which are fresh, so all are written, and those that are not are written over.
+            positions.resize(self.positions.len(), 0);
+            let mut count = 0;
+            for (&position, fresh) in self.positions.iter().zip(&mut self.fresh) {
+                positions[count] = position;
+                count += (*fresh.get_mut() == 1) as usize;
+            }
+            positions.truncate(count);
             return;
         }
         for (&position, fresh) in self.positions.iter().zip(&mut self.fresh) {

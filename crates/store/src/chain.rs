@@ -393,7 +393,7 @@ mod tests {
         assert!(Chain::new(Codec::Packed, &[7], 0, &Grant::unlimited()).unwrap().tiers.odds().is_none());
     }
 
-    /// What comes one by one is known or not as if it had come in blocks, and so are the odds.
+    /// Each of its many tables may grow as large as all of them.
     #[test]
     fn a_wide_state_has_tables_for_all_memory_of_a_large_machine() {
         let large = Budget::new(4 << 40).grant("store", u64::MAX);
@@ -401,6 +401,7 @@ mod tests {
         assert_eq!(chain.coder.reserve(1_000), Ok(()));
     }
 
+    /// What comes one by one is known or not as if it had come in blocks, and so are the odds.
     #[test]
     fn filters_answer_one_by_one_as_they_do_for_blocks() {
         for (codec, shard_bits) in [(Codec::Bitstate(3), 0), (Codec::Bitstate(4), 2), (Codec::Adaptive, 0)] {

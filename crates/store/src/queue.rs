@@ -119,17 +119,28 @@ impl Queue {
         Ok(first)
     }
 
-    /// Writes the state at `place`, for which room was made.
-    #[inline]
+    /// Writes states from `place` on, for which room was made.
+    pub fn write_all<'a>(&self, place: usize, mut states: impl ExactSizeIterator<Item = &'a [u32]>) {
+        let (mut at, end) = (self.taken + place, self.taken + place + states.len());
+        while at < end {
+            let (number, first) = (at / self.per_chunk, at % self.per_chunk);
+            let count = (self.per_chunk - first).min(end - at);
+            let Chunk::Whole(whole) = &self.chunks[number] else { unreachable!("room was made") };
+            whole.write(first, self.width, states.by_ref().take(count));
+            at += count;
+        }
+        self.wrote(place, end - self.taken - place);
+    }
+
+    /// The same for one state, of which nobody takes note.
     pub fn write(&self, place: usize, state: &[u32]) {
         let at = self.taken + place;
         let Chunk::Whole(whole) = &self.chunks[at / self.per_chunk] else { unreachable!("room was made") };
-        let words = &whole.room()[at % self.per_chunk * self.width..][..self.width];
-        words.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+        whole.write(at % self.per_chunk, self.width, std::iter::once(state));
     }
 
     /// Takes note that `count` states from `place` on were written. Chunks of which it is not told everything are not folded.
-    pub fn wrote(&self, place: usize, count: usize) {
+    fn wrote(&self, place: usize, count: usize) {
         let (mut at, end) = (self.taken + place, self.taken + place + count);
         while at < end {
             let number = at / self.per_chunk;
@@ -239,9 +250,8 @@ impl Queue {
             let first = self.extend(count)?;
             for place in first..first + count {
                 take_words(from, &mut state)?;
-                self.write(place, &state);
+                self.write_all(place, std::iter::once(&state[..]));
             }
-            self.wrote(first, count);
             left -= count as u64;
         }
         Ok(())
@@ -381,12 +391,10 @@ mod tests {
     fn add(queue: &mut Queue, next: &mut u32, count: usize) -> Result<(), Shortage> {
         let width = queue.width as u32;
         let first = queue.extend(count)?;
-        for place in first..first + count {
-            let state: Vec<u32> = (0..width).map(|word| *next ^ word).collect();
-            queue.write(place, &state);
-            *next += 1;
-        }
-        queue.wrote(first, count);
+        let states: Vec<u32> =
+            (*next..*next + count as u32).flat_map(|number| (0..width).map(move |word| number ^ word)).collect();
+        queue.write_all(first, states.chunks_exact(queue.width));
+        *next += count as u32;
         Ok(())
     }
 

@@ -169,16 +169,16 @@ impl Recent {
         for bounds in block.firsts.windows(2) {
             let parent = parents.next();
             for (state, position) in states[bounds[0] as usize..bounds[1] as usize].iter().zip(bounds[0]..) {
-                if parent.is_some_and(|parent| difference(parent, state) == 0) {
+                if parent == Some(state) {
                     continue;
                 }
                 let place = &mut held[hash::scale(hash::words(state), *places)];
-                let differs = difference(place, state);
+                let differs = place != state;
                 // One after the other: a copy of the state on its way to both would wait for itself.
                 *place = *state;
                 kept[count] = *state;
                 positions[count] = position;
-                count += (differs != 0) as usize;
+                count += differs as usize;
             }
         }
         unmet.truncate(count * WIDTH);
@@ -203,12 +203,6 @@ impl Recent {
     fn hash(&self, state: &[u32]) -> u64 {
         if self.width > NARROW { hash::wide(state) } else { hash::words(state) }
     }
-}
-
-/// Zero exactly if the states are the same.
-#[inline(always)]
-fn difference<const WIDTH: usize>(one: &[u32; WIDTH], other: &[u32; WIDTH]) -> u32 {
-    one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other))
 }
 
 fn places(bytes: usize) -> usize {

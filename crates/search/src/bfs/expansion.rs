@@ -219,24 +219,22 @@ impl Expansion {
         let Expansion { fresh, firsts, out, steps, hits, first, place, .. } = self;
         steps.clear();
         hits.clear();
+        queue.write_all(*place, fresh.iter().map(|&position| out.state(position as usize)));
         let has_properties = model.has_properties();
         let mut parent = 0;
         for (index, &position) in fresh.iter().enumerate() {
             while firsts[parent + 1] <= position {
                 parent += 1;
             }
-            let state = out.state(position as usize);
-            queue.write(*place + index, state);
             let (parent, position) = match starts {
                 Some(positions) => (0, positions[position as usize]),
                 None => (*first + parent as u64, position - firsts[parent]),
             };
             steps.push(parent, position);
-            if has_properties && let Some(property) = model.violated(state) {
+            if has_properties && let Some(property) = model.violated(out.state(fresh[index] as usize)) {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
-        queue.wrote(*place, fresh.len());
     }
 
     /// Puts what may be fresh where it waits until the disk was asked. Says, if it `looks_ahead`, whether something of

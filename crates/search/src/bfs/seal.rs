@@ -37,15 +37,14 @@ impl Settled {
         steps.clear();
         hits.clear();
         let has_properties = model.has_properties();
-        let states = survivors.states.chunks_exact(model.width()).zip(&survivors.origins);
-        for (index, (state, &(parent, position))) in states.enumerate() {
-            queue.write(place + index, state);
+        let states = || survivors.states.chunks_exact(model.width());
+        queue.write_all(place, states());
+        for (index, (state, &(parent, position))) in states().zip(&survivors.origins).enumerate() {
             steps.push(parent, position);
             if has_properties && let Some(property) = model.violated(state) {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
-        queue.wrote(place, survivors.origins.len());
     }
 }
 

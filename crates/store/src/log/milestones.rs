@@ -201,7 +201,8 @@ mod tests {
             let first = 900_000 - count;
             let place = queue.extend(count as usize).unwrap();
             let state = |number: u64| (0..width as u32).map(move |word| number as u32 * 7 + word);
-            (0..count).for_each(|number| queue.write(place + number as usize, &state(number).collect::<Vec<_>>()));
+            let states: Vec<u32> = (0..count).flat_map(state).collect();
+            queue.write_all(place, states.chunks_exact(width));
             assert!(log.should_keep_level(count as usize, width));
             log.keep_level(5, first, &mut queue).unwrap();
             assert_eq!((log.len(), log.path(first + 6, 1).unwrap()), (900_000, vec![6]));
