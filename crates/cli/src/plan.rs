@@ -43,6 +43,8 @@ const LEAST_SPARE_BYTES: u64 = 512 << 10;
 const WORKER_BYTES: u64 = (256 + 64) << 10;
 /// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
 const WORKERS_SHARE: u64 = 16;
+/// And this is what workers may use of that share to remember what they have met, if they do so well.
+const RECENT_SHARE: u64 = 4;
 /// By how much resident memory differs between runs.
 const JITTER_BYTES: u64 = 512 << 10;
 /// Buffers for writing a checkpoint and for reading one.
@@ -251,7 +253,7 @@ impl Facts {
     fn buffer_bytes(&self, crew: &Crew) -> u64 {
         let buffers = self.successors_at_once(crew).saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
-        let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len()) as u64);
+        let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len(), crew.recent_bytes) as u64);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
@@ -260,7 +262,9 @@ impl Facts {
         let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
         let successors = spare / (self.successor_bytes() + self.own_bytes());
         let successors = usize::try_from(successors).unwrap_or(usize::MAX);
-        Crew::for_width(workers, self.used_bits.len()).with_blocks_of(successors)
+        let [little, enough] = Crew::RECENT_BYTES;
+        let recent_bytes = if spare / RECENT_SHARE / workers as u64 >= enough as u64 { enough } else { little };
+        Crew { recent_bytes, ..Crew::for_width(workers, self.used_bits.len()).with_blocks_of(successors) }
     }
 
     /// How many workers can be afforded.

@@ -94,7 +94,7 @@ pub fn bfs_with<M: Model + ?Sized>(
         stop: control.stop,
         deadline: control.limits.deadline,
         observed: keeping.observer.is_some(),
-        coder: SharedCoder::new(coder).for_store(tiers),
+        coder: SharedCoder::new(coder).for_store(tiers).remembering(crew.recent_bytes),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
         wave: RwLock::new(Wave::default()),

@@ -194,11 +194,12 @@ impl Coder {
         matches!(self, Coder::Tree(_))
     }
 
-    /// For what a worker has met lately, in the form that suits these keys: those of a tree cost more than comparing states.
-    pub fn recent(&self) -> Recent {
+    /// For what a worker has met lately, in about so many bytes and the form that suits these keys: those of a tree cost more than comparing
+    /// states.
+    pub fn recent(&self, bytes: usize) -> Recent {
         match self.compares_states() {
-            false => Recent::of_keys(self.key_bits()),
-            true => Recent::of_states(self.width()),
+            false => Recent::of_keys(self.key_bits(), bytes),
+            true => Recent::of_states(self.width(), bytes),
         }
     }
 

@@ -31,13 +31,26 @@ const TIGHT_LOAD_PERCENT: usize = 85;
 pub struct Fill {
     few_bytes: usize,
     few_load_percent: usize,
+    few_growth_percent: usize,
     load_percent: usize,
     growth_percent: usize,
 }
 
 impl Fill {
-    pub const USUAL: Fill = Fill { few_bytes: 512 << 10, few_load_percent: 50, load_percent: 75, growth_percent: 140 };
-    pub const COMPACT: Fill = Fill { few_bytes: 16 << 10, few_load_percent: 50, load_percent: 85, growth_percent: 115 };
+    pub const USUAL: Fill = Fill {
+        few_bytes: 512 << 10,
+        few_load_percent: 50,
+        few_growth_percent: 200,
+        load_percent: 75,
+        growth_percent: 140,
+    };
+    pub const COMPACT: Fill = Fill {
+        few_bytes: 16 << 10,
+        few_load_percent: 50,
+        few_growth_percent: 115,
+        load_percent: 85,
+        growth_percent: 115,
+    };
 }
 
 /// A growing table of vectors of `stride` words.
@@ -146,7 +159,9 @@ impl Intern {
 
     /// Slots for `count` more vectors, and for some time to come.
     fn comfortable(&self, count: usize) -> usize {
-        self.least_slots(self.len() + count).max(self.slots * self.fill.growth_percent / 100)
+        let Fill { few_bytes, few_growth_percent, growth_percent, .. } = self.fill;
+        let percent = if self.bytes() < few_bytes { few_growth_percent } else { growth_percent };
+        self.least_slots(self.len() + count).max(self.slots * percent / 100)
     }
 
     /// The same for a table that may take so many bytes, all of which it takes in the end.

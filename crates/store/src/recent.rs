@@ -14,8 +14,8 @@
 use crate::hash;
 use crate::tiers::Block;
 
-/// Bytes of keys or of states that are remembered, about.
-const BYTES: usize = 128 << 10;
+/// Bytes of keys or of states that are remembered, about, unless somebody says otherwise.
+pub(crate) const BYTES: usize = 128 << 10;
 /// States of any width: fewer would not be worth it.
 const LEAST_PLACES: usize = 256;
 /// States of up to so many words are compared without a look at their hashes.
@@ -39,18 +39,18 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// For states that are told by their keys, of up to so many bits.
-    pub(crate) fn of_keys(bits: u32) -> Recent {
-        let places = places(bits.div_ceil(64) as usize * 8);
+    /// For states that are told by their keys, of up to so many bits, in about so many bytes.
+    pub(crate) fn of_keys(bits: u32, bytes: usize) -> Recent {
+        let places = places(bytes, bits.div_ceil(64) as usize * 8);
         let low = vec![0; if bits > u64::BITS { places } else { 0 }];
         Recent { places, high: vec![0; places], low, words: Vec::new(), width: 0, unmet: Vec::new(), forgot: 0 }
             .forgotten()
     }
 
     /// For states of so many words that are compared as they are.
-    pub(crate) fn of_states(width: usize) -> Recent {
+    pub(crate) fn of_states(width: usize, bytes: usize) -> Recent {
         let hash_bytes = if width > NARROW { size_of::<u64>() } else { 0 };
-        let places = places(width * 4 + hash_bytes);
+        let places = places(bytes, width * 4 + hash_bytes);
         let (high, words) = (vec![0; if width > NARROW { places } else { 0 }], vec![0; width * places]);
         Recent { places, high, low: Vec::new(), words, width, unmet: Vec::new(), forgot: 0 }.forgotten()
     }
@@ -65,9 +65,9 @@ impl Recent {
         self.width > 0
     }
 
-    /// Bytes that a worker's states take, at most, given words per state.
-    pub fn most_bytes(width: usize) -> usize {
-        BYTES.max((width * 4 + size_of::<u64>()) * LEAST_PLACES)
+    /// Bytes that a worker's states take, at most, given words per state and how many there should be about.
+    pub fn most_bytes(width: usize, bytes: usize) -> usize {
+        bytes.max((width * 4 + size_of::<u64>()) * LEAST_PLACES)
     }
 
     /// Forgets everything if the store has forgotten something in the meantime.
@@ -205,8 +205,8 @@ impl Recent {
     }
 }
 
-fn places(bytes: usize) -> usize {
-    (BYTES / bytes).max(LEAST_PLACES)
+fn places(bytes: usize, each: usize) -> usize {
+    (bytes / each).max(LEAST_PLACES)
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn only_what_was_met_is_recognised() {
         let (mut draw, mut positions) = (Draw::new(7), Vec::new());
-        let (mut short, mut long, mut wide) = (Recent::of_keys(40), Recent::of_keys(100), Recent::of_states(3));
+        let (mut short, mut long, mut wide) = (Recent::of_keys(40, BYTES), Recent::of_keys(100, BYTES), Recent::of_states(3, BYTES));
         for round in 0..3 {
             let mut met = HashSet::new();
             let mut recognised = [0; 3];
@@ -253,21 +253,21 @@ mod tests {
     #[test]
     fn keys_and_states_of_zeros_and_ones_are_not_met_before_they_are() {
         for key in [0, u64::MAX, 1, u64::MAX - 1] {
-            assert!(!Recent::of_keys(64).meet_key(key) && !Recent::of_keys(65).meet_long_key(key, 0));
+            assert!(!Recent::of_keys(64, BYTES).meet_key(key) && !Recent::of_keys(65, BYTES).meet_long_key(key, 0));
             for width in [1, NARROW + 1] {
-                let (state, mut recent) = (vec![key as u32; width], Recent::of_states(width));
+                let (state, mut recent) = (vec![key as u32; width], Recent::of_states(width, BYTES));
                 let hash = recent.hash(&state);
                 assert!(!recent.meet_state(&state, hash) && recent.meet_state(&state, hash));
             }
             let state = [key as u32];
-            assert_eq!(Recent::of_states(1).unmet(Block::of(&state, &[0, 1]), &mut Vec::new()), state);
+            assert_eq!(Recent::of_states(1, BYTES).unmet(Block::of(&state, &[0, 1]), &mut Vec::new()), state);
         }
     }
 
     #[test]
     fn states_of_any_width_are_told_apart() {
         for width in 1..40 {
-            let (mut draw, mut recent, mut met) = (Draw::new(width as u64), Recent::of_states(width), HashSet::new());
+            let (mut draw, mut recent, mut met) = (Draw::new(width as u64), Recent::of_states(width, BYTES), HashSet::new());
             let (mut positions, mut recognised) = (Vec::new(), 0);
             for _ in 0..100 {
                 let states: Vec<u32> = (0..50 * width).map(|_| draw.below(1 + 30 / width as u64) as u32).collect();
@@ -300,7 +300,7 @@ mod tests {
             let block = Block { firsts: &[0, 3, 6], ..block };
             for (skip, expected) in [(&[][..], &[1, 2, 3][..]), (&[1], &[2, 3, 5])] {
                 let mut positions = Vec::new();
-                let unmet = Recent::of_states(width).unmet(Block { skip, ..block }, &mut positions).to_vec();
+                let unmet = Recent::of_states(width, BYTES).unmet(Block { skip, ..block }, &mut positions).to_vec();
                 assert_eq!(positions, expected, "width {width}");
                 assert_eq!(unmet.len(), positions.len() * width);
             }

@@ -7,7 +7,7 @@
 use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::disk::Shortage;
-use crate::recent::Recent;
+use crate::recent::{self, Recent};
 use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::io::{self, Write};
 use std::sync::PoisonError;
@@ -31,14 +31,21 @@ pub struct SharedCoder<'a> {
     width: usize,
     /// States of a part.
     part_states: usize,
+    /// Bytes for what a worker has met lately.
+    recent_bytes: usize,
     /// States of all parts that are being encoded, or wait for it.
     wanted: AtomicUsize,
 }
 
 impl<'a> SharedCoder<'a> {
     pub fn new(coder: &'a mut Coder) -> SharedCoder<'a> {
-        let (width, part_states) = (coder.width(), PART_STATES);
-        SharedCoder { width, part_states, coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
+        let (width, part_states, recent_bytes) = (coder.width(), PART_STATES, recent::BYTES);
+        SharedCoder { width, part_states, recent_bytes, coder: RwLock::new(coder), wanted: AtomicUsize::new(0) }
+    }
+
+    /// The same where each worker remembers what it has met lately in about so many bytes.
+    pub fn remembering(self, recent_bytes: usize) -> SharedCoder<'a> {
+        SharedCoder { recent_bytes, ..self }
     }
 
     /// The same for a store that forgets states, if it does: tables are small then.
@@ -73,7 +80,7 @@ impl<'a> SharedCoder<'a> {
 
     /// For what a worker meets.
     pub fn recent(&self) -> Recent {
-        self.coder.read().unwrap_or_else(PoisonError::into_inner).recent()
+        self.coder.read().unwrap_or_else(PoisonError::into_inner).recent(self.recent_bytes)
     }
 
     /// A part at a time: room is made for all that might be new, and numbers of nodes stay in the processor's caches.

@@ -22,6 +22,8 @@ pub struct Crew {
     /// Into how many shards a store of one shard is divided, as a power of two, before others are called for the first
     /// time: until then shards would only cost time, and where levels are narrow nobody is ever called.
     pub shard_bits: u32,
+    /// Bytes for what each worker has met lately.
+    pub recent_bytes: usize,
 }
 
 impl Crew {
@@ -31,6 +33,9 @@ impl Crew {
     pub const WAVE_SUCCESSORS: usize = 1 << 20;
     /// Blocks for each worker where there is memory for them, and where there is little.
     pub const BLOCKS_EACH: [usize; 2] = [8, 4];
+    /// Bytes for what each worker has met lately, where there is little memory and where there is enough: what does not stay in the
+    /// processor's second cache is of no use.
+    pub const RECENT_BYTES: [usize; 2] = [128 << 10, 512 << 10];
     /// Blocks of wide states have fewer of them: so many words of successors are enough.
     const BLOCK_WORDS: usize = 1 << 19;
 
@@ -54,6 +59,7 @@ impl Crew {
             blocks_each: Crew::BLOCKS_EACH[0],
             shared_successors: 4096,
             shard_bits: shard_bits(workers),
+            recent_bytes: Crew::RECENT_BYTES[0],
         }
     }
 
