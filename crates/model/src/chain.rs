@@ -286,20 +286,21 @@ impl Chain {
         let entry = level.next - 1;
         let mark = buffer.step(levels[0].next - 1).instance();
         let mut flags = level.flags | buffer.step(entry).flags();
-        at.copy_from_slice(buffer.state(entry));
-        let (mut count, mut kept_at, mut kept_flags) = (0u64, 0u64, u32::MAX);
+        // Most chains are short: the state that the path begins with stays where it is, and none before the second is kept.
+        let (mut count, mut kept_at, mut kept_flags) = (0u64, 1u64, u32::MAX);
         let first = out.len();
         loop {
-            let is_known = kept_flags == flags && before == at;
-            if is_known || self.scalar.load(start) != 0 && start == *at {
-                out.push(at, Step(mark | flags | Step::FAULT));
+            let state: &[u32] = if count == 0 { buffer.state(entry) } else { at };
+            let is_known = kept_flags == flags && before == state;
+            if is_known || self.scalar.load(start) != 0 && start == state {
+                out.push(state, Step(mark | flags | Step::FAULT));
                 return Ok(Some(End::Circle(count)));
             }
             if count == 2 * kept_at {
-                before.copy_from_slice(at);
-                (kept_at, kept_flags) = (count.max(1), flags);
+                before.copy_from_slice(state);
+                (kept_at, kept_flags) = (count, flags);
             }
-            raw(at, out);
+            raw(state, out);
             if out.gave_up().is_some() || self.patience.is_over() {
                 out.give_up(GaveUp::Stopped);
                 return Err(Unfinished);
@@ -312,21 +313,22 @@ impl Chain {
             out.truncate(first);
             count += 1;
         }
+        let state: &[u32] = if count == 0 { buffer.state(entry) } else { at };
         if out.len() == first {
-            out.push(at, Step(mark | flags));
+            out.push(state, Step(mark | flags));
             self.scalar.store(out.state_mut(first), 0);
             return Ok(Some(End::Stuck(count)));
         }
         let next = self.first_going_on(out, first..out.len());
         if next < out.len() {
-            match seen.enter(at, flags) {
+            match seen.enter(state, flags) {
                 Answer::Left => {
                     out.truncate(first);
                     return Ok(None);
                 }
                 Answer::OnPath => {
                     out.truncate(first);
-                    out.push(at, Step(mark | flags | Step::FAULT));
+                    out.push(state, Step(mark | flags | Step::FAULT));
                     return Ok(Some(End::Circle(count)));
                 }
                 Answer::New(key) => {

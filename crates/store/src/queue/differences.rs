@@ -1,8 +1,8 @@
 //! States as differences to the one before: neighbours in the frontier are mostly siblings, and differ in a few bytes.
 //!
 //! Words lie in groups of eight. For every eight groups of a state a byte tells in which of them something changes. For each of
-//! these, word by word that changes, follow a byte (is it the last of its group, which is it, which of its bytes change) and
-//! those bytes, as they are after the change xor before.
+//! these, word by word that changes, follow a byte (is it the last of its group, which is it, which of its bytes change, from the first
+//! to the last) and those bytes, as they are after the change xor before.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -67,21 +67,18 @@ fn changed_bytes(now: &[u32; GROUP], last: &[u32; GROUP]) -> u32 {
 /// Writes what changes in a group, which is something, and says in how many bytes.
 #[inline(always)]
 fn pack_group(now: &[u32; GROUP], last: &[u32; GROUP], mut changed: u32, out: &mut [u8]) -> usize {
-    let out: &mut [u8; ROOM] = (&mut out[..ROOM]).try_into().expect("so many");
     let (mut end, mut head) = (0, 0);
     while changed != 0 {
         let index = changed.trailing_zeros() / 4;
-        let marks = changed >> (4 * index) & 15;
         changed &= !(15 << (4 * index));
+        let change = now[index as usize] ^ last[index as usize];
+        let (first, behind) = (change.trailing_zeros() / 8, 4 - change.leading_zeros() / 8);
         head = end;
-        for (place, byte) in (now[index as usize] ^ last[index as usize]).to_le_bytes().into_iter().enumerate() {
-            out[(end + 1) % ROOM] = byte;
-            end += (marks >> place & 1) as usize;
-        }
-        out[head % ROOM] = (index << 4 | marks) as u8;
-        end += 1;
+        out[head] = (index << 4 | (1 << behind) - (1 << first)) as u8;
+        out[head + 1..][..4].copy_from_slice(&(change >> (8 * first)).to_le_bytes());
+        end += 1 + (behind - first) as usize;
     }
-    out[head % ROOM] |= LAST;
+    out[head] |= LAST;
     end
 }
 
@@ -97,16 +94,12 @@ pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
                 let group = &mut groups[changed.trailing_zeros() as usize];
                 loop {
                     let head = differences[at];
-                    let bytes = differences[at + 1..][..BEHIND].try_into().expect("so many");
-                    let (mut bytes, mut change, mut count) = (u32::from_le_bytes(bytes), 0, 0);
-                    for byte in 0..4 {
-                        let marked = (head >> byte & 1) as u32;
-                        change |= (bytes & (0xFF * marked)) << (8 * byte);
-                        bytes >>= 8 * marked;
-                        count += marked;
-                    }
+                    let bytes: [u8; BEHIND] = differences[at + 1..][..BEHIND].try_into().expect("so many");
+                    let marks = (head & 15) as u32;
+                    let (first, count) = (marks.trailing_zeros() % 4, marks.count_ones());
+                    let bytes = u32::from_le_bytes(bytes) & (u32::MAX >> (32 - 8 * count) % 32);
                     at += 1 + count as usize;
-                    group[(head >> 4) as usize % GROUP] ^= change;
+                    group[(head >> 4) as usize % GROUP] ^= bytes << (8 * first);
                     if head & LAST != 0 {
                         break;
                     }
