@@ -282,7 +282,11 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             return;
         }
         let place = number * wave.block;
-        read(&self.queue).read(place, wave.block.min(wave.states - place), &mut block.parents);
+        let count = wave.block.min(wave.states - place);
+        match wave.blocks {
+            1 => write(&self.queue).read_alone(place, count, &mut block.parents),
+            _ => read(&self.queue).read(place, count, &mut block.parents),
+        }
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
         let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
@@ -315,7 +319,8 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         block.find_fresh();
         block.recognise(&self.coder, &read(&self.tiers), self.needs, &mut worker.keys);
         if !self.is_deferring() {
-            return block.number(self.model, &read(&self.queue), None);
+            let queue = read(&self.queue);
+            return block.number(self.model, None, |place, states| queue.write_all(place, states));
         }
         if let Some(layers) = read(&self.tiers).layers()
             && block.set_aside(self.model, &layers.candidates, None, self.looks_ahead)
@@ -498,7 +503,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         tiers.recognise(&block.recognised).map_err(|Full| Why::Memory)?;
         let mut queue = write(&search.queue);
         block.place = queue.extend(block.fresh.len())?;
-        block.number(search.model, &queue, starts);
+        block.number(search.model, starts, |place, states| queue.write_alone(place, states));
         tiers.sample(block.block(), &block.fresh);
         Ok(())
     }

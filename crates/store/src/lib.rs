@@ -36,6 +36,7 @@ pub mod strings;
 pub mod tiers;
 pub mod tips;
 pub mod tree;
+mod width;
 
 pub use budget::{Budget, Full, Grant};
 pub use cache::{Answer, Health, Note, Place, Rule};

@@ -6,20 +6,19 @@
 //! not fresh, whoever enters the block; hence nothing that is counted depends on what is recognised here.
 //!
 //! It is a table of one state for each place, where the newest wins. States are compared as a whole: by their keys where those are
-//! quickly computed, else as they are. What was met must have been entered; a block that was not must be followed by [`Recent::forget`].
+//! quickly computed, else as they are, and wide ones only where their hashes are equal. What was met must have been entered; a block that was not must be followed by [`Recent::forget`].
 //!
 //! A step that changes nothing leads to a state that was entered long ago: the one it was taken in. Protocols that leave messages
 //! waiting have many (up to half of all steps), and comparing the two is all that it takes.
 
 use crate::hash;
 use crate::tiers::Block;
+use crate::width::{NARROW, by_width};
 
 /// Bytes of keys or of states that are remembered, about, unless somebody says otherwise.
 pub(crate) const BYTES: usize = 128 << 10;
 /// States of any width: fewer would not be worth it.
 const LEAST_PLACES: usize = 256;
-/// States of up to so many words are compared without a look at their hashes.
-const NARROW: usize = 12;
 
 /// The states that were met lately, by place.
 #[derive(Debug)]
@@ -113,22 +112,11 @@ impl Recent {
 
     /// Those of the states of `block` that were not met, end to end, and their positions; but for those to skip.
     pub(crate) fn unmet(&mut self, block: Block, positions: &mut Vec<u32>) -> &[u32] {
-        match self.width {
-            // Steps that lead nowhere are rare.
-            _ if !block.skip.is_empty() => self.unmet_wide(block, positions),
-            1 => self.unmet_narrow::<1>(block, positions),
-            2 => self.unmet_narrow::<2>(block, positions),
-            3 => self.unmet_narrow::<3>(block, positions),
-            4 => self.unmet_narrow::<4>(block, positions),
-            5 => self.unmet_narrow::<5>(block, positions),
-            6 => self.unmet_narrow::<6>(block, positions),
-            7 => self.unmet_narrow::<7>(block, positions),
-            8 => self.unmet_narrow::<8>(block, positions),
-            9 => self.unmet_narrow::<9>(block, positions),
-            10 => self.unmet_narrow::<10>(block, positions),
-            11 => self.unmet_narrow::<11>(block, positions),
-            NARROW => self.unmet_narrow::<NARROW>(block, positions),
-            _ => self.unmet_wide(block, positions),
+        // Steps that lead nowhere are rare.
+        if !block.skip.is_empty() {
+            self.unmet_wide(block, positions);
+        } else {
+            by_width!(self.width, WIDTH => self.unmet_narrow::<WIDTH>(block, positions), self.unmet_wide(block, positions));
         }
         &self.unmet
     }

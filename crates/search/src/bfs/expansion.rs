@@ -3,7 +3,7 @@
 use crate::trace::{is_deadlock, keep_sound_starts};
 use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
 use plimsoll_store::runs::Candidates;
-use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Queue, Recent, SharedCoder, Tiers};
+use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Recent, SharedCoder, Tiers};
 
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
@@ -37,6 +37,27 @@ pub(super) struct Expansion {
     pub hits: Vec<Hit>,
     record: Vec<u32>,
 }
+
+/// The fresh ones of some successors.
+pub(super) struct Fresh<'a> {
+    out: &'a Successors,
+    positions: std::slice::Iter<'a, u32>,
+}
+
+impl<'a> Iterator for Fresh<'a> {
+    type Item = &'a [u32];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u32]> {
+        self.positions.next().map(|&position| self.out.state(position as usize))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.positions.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Fresh<'_> {}
 
 /// A fresh state that violates or reaches a property.
 #[derive(Clone, Copy, Debug)]
@@ -213,13 +234,13 @@ impl Expansion {
         (self.entry, self.parents_again) = (entry, again);
     }
 
-    /// Queues what is fresh, notes how it was found and looks for violations. For initial states `starts` gives their
-    /// positions.
-    pub fn number<M: Model + ?Sized>(&mut self, model: &M, queue: &Queue, starts: Option<&[u32]>) {
+    /// Lets what is fresh be queued from a place on, notes how it was found and looks for violations. For initial states `starts` gives
+    /// their positions.
+    pub fn number<M: Model + ?Sized>(&mut self, model: &M, starts: Option<&[u32]>, queue: impl FnOnce(usize, Fresh)) {
         let Expansion { fresh, firsts, out, steps, hits, first, place, .. } = self;
         steps.clear();
         hits.clear();
-        queue.write_all(*place, fresh.iter().map(|&position| out.state(position as usize)));
+        queue(*place, Fresh { out, positions: fresh.iter() });
         let has_properties = model.has_properties();
         let mut parent = 0;
         for (index, &position) in fresh.iter().enumerate() {

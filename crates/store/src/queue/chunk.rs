@@ -2,6 +2,7 @@
 
 use super::differences;
 use crate::arena::{Arena, LINE, Pages};
+use crate::width::by_width;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
@@ -35,22 +36,20 @@ impl Whole {
 
     /// Writes states of `width` words, which lie behind `first` others.
     pub fn write<'a>(&self, first: usize, width: usize, states: impl Iterator<Item = &'a [u32]>) {
-        let room = &self.words[first * width..];
-        match width {
-            1 => write_narrow::<1>(room, states),
-            2 => write_narrow::<2>(room, states),
-            3 => write_narrow::<3>(room, states),
-            4 => write_narrow::<4>(room, states),
-            5 => write_narrow::<5>(room, states),
-            6 => write_narrow::<6>(room, states),
-            7 => write_narrow::<7>(room, states),
-            8 => write_narrow::<8>(room, states),
-            9 => write_narrow::<9>(room, states),
-            10 => write_narrow::<10>(room, states),
-            11 => write_narrow::<11>(room, states),
-            12 => write_narrow::<12>(room, states),
-            _ => room.chunks_exact(width).zip(states).for_each(|(place, state)| store(place, state)),
+        let places = self.words[first * width..].chunks_exact(width);
+        for (place, state) in places.zip(states) {
+            place.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
         }
+    }
+
+    /// The same where nobody else can reach them.
+    pub fn write_alone<'a>(&mut self, first: usize, width: usize, states: impl Iterator<Item = &'a [u32]>) {
+        let room = &mut alone(&mut self.words)[first * width..];
+        by_width!(width, WIDTH => {
+            for (place, state) in room.as_chunks_mut::<WIDTH>().0.iter_mut().zip(states) {
+                *place = *state.first_chunk().expect("states have this width");
+            }
+        }, room.chunks_exact_mut(width).zip(states).for_each(|(place, state)| place.copy_from_slice(state)));
     }
 
     /// The states that were written, each of `width` words.
@@ -61,6 +60,12 @@ impl Whole {
             }
         });
         &self.words
+    }
+
+    /// The same where nobody else can reach them.
+    pub fn words_alone(&mut self, width: usize) -> &[u32] {
+        self.words(width);
+        alone(&mut self.words)
     }
 
     /// Takes note that `count` more states were written, and says how many there are now.
@@ -89,16 +94,10 @@ impl Whole {
     }
 }
 
-/// Copies of a length that is known take a third of the time.
-fn write_narrow<'a, const WIDTH: usize>(room: &[AtomicU32], states: impl Iterator<Item = &'a [u32]>) {
-    for (place, state) in room.as_chunks::<WIDTH>().0.iter().zip(states) {
-        store(place, state.first_chunk::<WIDTH>().expect("states have this width"));
-    }
-}
-
-#[inline(always)]
-fn store(place: &[AtomicU32], state: &[u32]) {
-    place.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+/// Words that nobody else can reach. They are copied in larger pieces then.
+fn alone(words: &mut [AtomicU32]) -> &mut [u32] {
+    // SAFETY: these words are laid out in the same way, and the reference is the only one.
+    unsafe { &mut *(words as *mut [AtomicU32] as *mut [u32]) }
 }
 
 /// Differences between states, in pages of an arena: pages that are given back can be taken by any other.

@@ -1,0 +1,22 @@
+//! Narrow states are copied and compared in the time that it takes to call a function that does so with any: code for each width.
+
+/// States of more words are wide.
+pub const NARROW: usize = 12;
+
+/// Does something with states of `$width` words: for narrow ones that is a constant, named `$WIDTH`.
+macro_rules! by_width {
+    ($width:expr, $WIDTH:ident => $narrow:expr, $wide:expr) => {
+        by_width!($width, $WIDTH => $narrow, $wide; 1 2 3 4 5 6 7 8 9 10 11 12)
+    };
+    ($width:expr, $WIDTH:ident => $narrow:expr, $wide:expr; $($each:literal)*) => {
+        match $width {
+            $($each => {
+                const $WIDTH: usize = $each;
+                $narrow
+            })*
+            _ => $wide,
+        }
+    };
+}
+
+pub(crate) use by_width;
