@@ -13,10 +13,10 @@ use std::sync::atomic::AtomicU32;
 
 const PAGE: usize = 4096;
 const HUGE: usize = 2 << 20;
-/// From this size on a region uses huge pages where it fills whole ones.
-const MIDDLE: usize = 4 << 20;
-/// From this size on it grows by whole ones, which is little beside it.
+/// From this size on a region grows by huge pages, which are little beside it. What it touched before stays in small ones until it has so many
+/// times this size: joining small pages takes ten times as long as filling huge ones.
 const LARGE: usize = 16 << 20;
+const JOINED: usize = 4;
 
 /// Where addresses are limited (`ulimit -v`), half of them are left to others, and of the other half a region reserves
 /// at most this part of what is left.
@@ -38,6 +38,8 @@ pub struct Region {
     used: usize,
     /// How much of it is in huge pages, if the system has any.
     huge: usize,
+    /// Bytes at its beginning that are in small pages still.
+    small: usize,
     reserved: usize,
     map: *mut core::ffi::c_void,
     map_len: usize,
@@ -74,7 +76,7 @@ impl Region {
                     let base = (map as usize).next_multiple_of(HUGE) as *mut u8;
                     // SAFETY: advice on our own mapping; it changes no contents. Failure is harmless.
                     let _ = unsafe { madvise(map, map_len, Advice::LinuxNoHugepage) };
-                    return Region { base, used: 0, huge: 0, reserved: map_len - HUGE, map, map_len, grant };
+                    return Region { base, used: 0, huge: 0, small: 0, reserved: map_len - HUGE, map, map_len, grant };
                 }
                 Err(_) if wanted > PAGE => wanted = (wanted / 2).max(PAGE),
                 Err(_) => {
@@ -83,6 +85,7 @@ impl Region {
                         base,
                         used: 0,
                         huge: 0,
+                        small: 0,
                         reserved: 0,
                         map: std::ptr::null_mut(),
                         map_len: 0,
@@ -124,28 +127,27 @@ impl Region {
             return false;
         }
         let touched = std::mem::replace(&mut self.used, wanted);
-        if wanted >= MIDDLE && self.grant.allows_huge_pages() {
+        if wanted >= LARGE && self.grant.allows_huge_pages() {
             self.use_huge_pages(touched);
         }
         true
     }
 
-    /// Uses huge pages where they are filled; so many bytes were used before it grew.
+    /// Uses huge pages for what was not touched yet; so many bytes were used before it grew.
     fn use_huge_pages(&mut self, touched: usize) {
-        let (begin, end) = (self.huge, self.used / HUGE * HUGE);
-        if begin == end {
-            return;
+        if self.huge == 0 {
+            self.small = touched.next_multiple_of(HUGE);
+            self.huge = self.small;
         }
-        let in_small_pages = touched.next_multiple_of(HUGE).min(end).saturating_sub(begin);
-        // SAFETY: within the mapping.
-        let first = unsafe { self.base.add(begin) }.cast();
-        // SAFETY: advice on a part of our own mapping. Failure only costs speed.
-        let _ = unsafe { madvise(first, end - begin, Advice::LinuxHugepage) };
-        if in_small_pages > 0 {
-            // SAFETY: as above; contents stay what they are.
-            let _ = unsafe { libc::madvise(first, in_small_pages, libc::MADV_COLLAPSE) };
+        let end = self.used / HUGE * HUGE;
+        if self.huge < end {
+            // SAFETY: advice on a part of our own mapping. Failure only costs speed.
+            let _ = unsafe { madvise(self.base.add(self.huge).cast(), end - self.huge, Advice::LinuxHugepage) };
+            self.huge = end;
         }
-        self.huge = end;
+        if self.used >= JOINED * self.small {
+            join_pages((self.base as usize, std::mem::take(&mut self.small)));
+        }
     }
 
     /// Small pages for what was not touched yet, and will be here and there: a huge page would be cleared for each byte.
