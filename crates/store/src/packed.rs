@@ -27,7 +27,7 @@ const LEAST_PART_BYTES: usize = 32 << 10;
 const MOST_PARTS_LOG: u32 = 8;
 const AGAIN_LOG: u32 = 2;
 /// By how much smaller tables grow: moving is dear, and so is memory.
-const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(1 << 20, 400), (8 << 20, 200)];
+const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(2 << 20, 400), (16 << 20, 200)];
 /// By how much a part grows at least, where there is a choice.
 const LEAST_GROWTH_PERCENT: usize = 110;
 /// How many keys more than the mean a part is ready for, in standard deviations.
