@@ -26,8 +26,6 @@ const PARTS_LOG: u32 = 5;
 const LEAST_PART_BYTES: usize = 32 << 10;
 const MOST_PARTS_LOG: u32 = 8;
 const AGAIN_LOG: u32 = 2;
-/// By how much smaller tables grow: moving is dear, and so is memory.
-const SMALL_GROWTH_PERCENT: [(usize, usize); 2] = [(2 << 20, 400), (16 << 20, 200)];
 /// By how much a part grows at least, where there is a choice.
 const LEAST_GROWTH_PERCENT: usize = 110;
 /// How many keys more than the mean a part is ready for, in standard deviations.
@@ -40,15 +38,42 @@ const TIGHT_LOAD_PERCENT: usize = 95;
 pub struct Density {
     pub load_percent: usize,
     pub growth_percent: usize,
+    /// While all of them are small, it is otherwise: moving is dear, and so is memory.
+    pub small: [Small; 2],
     pub nodes: Fill,
     /// States that could be packed have a tree if that takes less than this part of the bytes, for it takes longer.
     pub tree_percent: usize,
 }
 
+/// How full tables are, and by how much they grow then, while all of them have less than so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Small {
+    bytes: usize,
+    load_percent: usize,
+    growth_percent: usize,
+}
+
 impl Density {
-    pub const USUAL: Density = Density { load_percent: 87, growth_percent: 145, nodes: Fill::USUAL, tree_percent: 65 };
-    pub const COMPACT: Density =
-        Density { load_percent: 96, growth_percent: 130, nodes: Fill::COMPACT, tree_percent: 100 };
+    pub const USUAL: Density = Density {
+        load_percent: 87,
+        growth_percent: 145,
+        small: [
+            Small { bytes: 4 << 20, load_percent: 87, growth_percent: 400 },
+            Small { bytes: 16 << 20, load_percent: 94, growth_percent: 200 },
+        ],
+        nodes: Fill::USUAL,
+        tree_percent: 65,
+    };
+    pub const COMPACT: Density = Density {
+        load_percent: 96,
+        growth_percent: 130,
+        small: [
+            Small { bytes: 256 << 10, load_percent: 96, growth_percent: 400 },
+            Small { bytes: 1 << 20, load_percent: 96, growth_percent: 200 },
+        ],
+        nodes: Fill::COMPACT,
+        tree_percent: 100,
+    };
 }
 
 /// Bytes that each of so many keys takes in a large table, in the mean over all times between two growths.
@@ -222,16 +247,18 @@ impl Packed {
         // Parts get about as many keys each; if one gets more it is fuller for a while.
         let mean = count >> self.part_bits;
         let share = if self.part_bits == 0 { count } else { mean + DEVIATIONS * mean.isqrt() + 32 };
-        let mut certain = usize::MAX;
+        let (mut certain, mut load) = (usize::MAX, self.load_percent());
         for part in 0..self.parts.len() {
             let wanted = self.parts[part].len + share;
-            if wanted > self.room(part) && !self.grow(part, wanted, self.key_bits, tightly) {
-                let tight = self.parts[part].places() * TIGHT_LOAD_PERCENT / 100;
-                if !tightly || wanted > tight {
+            if wanted > self.parts[part].room(load) {
+                if !self.grow(part, wanted, self.key_bits, tightly)
+                    && (!tightly || wanted > self.parts[part].room(TIGHT_LOAD_PERCENT))
+                {
                     return Err(Full);
                 }
+                load = self.load_percent();
             }
-            certain = certain.min(self.room(part).saturating_sub(self.parts[part].len));
+            certain = certain.min(self.parts[part].room(load).saturating_sub(self.parts[part].len));
         }
         (self.certain, self.expected) = certain.checked_sub(count).map_or((0, 0), |certain| (certain, count));
         Ok(())
@@ -245,9 +272,15 @@ impl Packed {
         self.certain += count.saturating_sub(new);
     }
 
-    /// Keys that may be in a part before it grows.
-    fn room(&self, part: usize) -> usize {
-        self.parts[part].places() * self.density.load_percent / 100
+    /// How full parts may be as things are, before they grow.
+    fn load_percent(&self) -> usize {
+        self.small().map_or(self.density.load_percent, |small| small.load_percent)
+    }
+
+    /// What holds while all tables of the store together are small, if they are, and not because they have to be.
+    fn small(&self) -> Option<&Small> {
+        let all = self.bytes() << self.common_bits;
+        self.density.small.iter().find(|small| self.most_lines == usize::MAX && all < small.bytes)
     }
 
     /// Grows a part so that `wanted` keys of `key_bits` bits fit; false (and unchanged) if there is no room.
@@ -273,7 +306,7 @@ impl Packed {
         let lines = |of: usize| {
             let lines = of.next_multiple_of(PAGE_LINES).clamp(PAGE_LINES, 1 << 31);
             let slots = geometry.with(geometry.key_bits(), lines).slots();
-            (keys * 100).div_ceil(slots * self.density.load_percent)
+            (keys * 100).div_ceil(slots * self.load_percent())
         };
         // The more lines there are, the more keys each of them holds.
         let enough = lines(geometry.lines());
@@ -284,9 +317,8 @@ impl Packed {
     /// So many lines that a part of at least `least` need not grow again soon. Each has sizes of its own, so that they
     /// grow one after the other and not all at once.
     fn comfortable(&self, part: usize, least: usize) -> usize {
-        let all = self.bytes() << self.common_bits;
-        if let Some((_, percent)) = SMALL_GROWTH_PERCENT.iter().find(|(bytes, _)| all < *bytes) {
-            return least.max(self.parts[part].geometry.lines() * percent / 100);
+        if let Some(small) = self.small() {
+            return least.max(self.parts[part].geometry.lines() * small.growth_percent / 100);
         }
         // Neighbours belong to different tables, which different workers let grow.
         let phase = ((part << self.common_bits) + self.number) as f64;

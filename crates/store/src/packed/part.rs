@@ -44,6 +44,11 @@ impl Part {
         self.geometry.lines() * self.geometry.slots()
     }
 
+    /// Keys that may be here if it may be so full.
+    pub fn room(&self, load_percent: usize) -> usize {
+        self.places() * load_percent / 100
+    }
+
     /// Where a key with these leading 64 bits is at home, and its rest; asks for the line.
     #[inline(always)]
     pub fn find_home(&self, high: u64) -> (Spot, u64) {
