@@ -253,7 +253,8 @@ impl Facts {
     fn buffer_bytes(&self, crew: &Crew) -> u64 {
         let buffers = self.successors_at_once(crew).saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
-        let worker = worker.saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len(), crew.recent_bytes) as u64);
+        let worker = worker
+            .saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len(), crew.recent_bytes) as u64);
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 

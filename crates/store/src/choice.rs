@@ -178,6 +178,7 @@ mod tests {
         use crate::arena::Arena;
         use crate::packed::Packed;
         for (key_bits, density) in [(44, Density::USUAL), (44, Density::COMPACT), (58, Density::USUAL)] {
+            let density = density.of_large();
             let arena = Arena::new(Grant::unlimited());
             let mut table = Packed::one_of(key_bits, 0, 0, density, &arena).unwrap();
             let (mut draw, keys) = (Draw::new(1), 700_000);

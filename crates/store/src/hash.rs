@@ -49,7 +49,8 @@ pub(crate) fn wide(key: &[u32]) -> u64 {
     lanes.iter_mut().zip(fours).for_each(|(lane, four)| step(lane, four));
     if !rest.is_empty() {
         // Some words a second time, if there are so many: copying a few takes longer.
-        let last = key.last_chunk().copied().unwrap_or_else(|| [0, 1, 2, 3].map(|at| rest.get(at).copied().unwrap_or(0)));
+        let last =
+            key.last_chunk().copied().unwrap_or_else(|| [0, 1, 2, 3].map(|at| rest.get(at).copied().unwrap_or(0)));
         step(&mut lanes[3], &last);
     }
     fold(lanes[0] ^ lanes[1].rotate_left(29), lanes[2].rotate_left(13) ^ lanes[3])

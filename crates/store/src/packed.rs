@@ -76,6 +76,14 @@ impl Density {
     };
 }
 
+#[cfg(test)]
+impl Density {
+    /// The same for tables that are never small.
+    pub fn of_large(self) -> Density {
+        Density { small: [Small { bytes: 0, ..self.small[0] }; 2], ..self }
+    }
+}
+
 /// Bytes that each of so many keys takes in a large table, in the mean over all times between two growths.
 pub fn bytes_per_key(key_bits: u32, keys: f64, density: Density) -> f64 {
     let each = keys / f64::from(1 << PARTS_LOG);

@@ -207,7 +207,8 @@ mod tests {
     #[test]
     fn only_what_was_met_is_recognised() {
         let (mut draw, mut positions) = (Draw::new(7), Vec::new());
-        let (mut short, mut long, mut wide) = (Recent::of_keys(40, BYTES), Recent::of_keys(100, BYTES), Recent::of_states(3, BYTES));
+        let (mut short, mut long, mut wide) =
+            (Recent::of_keys(40, BYTES), Recent::of_keys(100, BYTES), Recent::of_states(3, BYTES));
         for round in 0..3 {
             let mut met = HashSet::new();
             let mut recognised = [0; 3];
@@ -255,7 +256,8 @@ mod tests {
     #[test]
     fn states_of_any_width_are_told_apart() {
         for width in 1..40 {
-            let (mut draw, mut recent, mut met) = (Draw::new(width as u64), Recent::of_states(width, BYTES), HashSet::new());
+            let (mut draw, mut recent, mut met) =
+                (Draw::new(width as u64), Recent::of_states(width, BYTES), HashSet::new());
             let (mut positions, mut recognised) = (Vec::new(), 0);
             for _ in 0..100 {
                 let states: Vec<u32> = (0..50 * width).map(|_| draw.below(1 + 30 / width as u64) as u32).collect();

@@ -191,8 +191,7 @@ fn check_all(mut table: Packed, keys: &[u128], key_bits: impl Fn(usize) -> u32, 
 /// Almost no empty place, and many keys that all want the same lines: in tables of one part, and of parts that are divided again.
 #[test]
 fn full_tables_and_keys_that_collide_are_exact() {
-    let never = Small { bytes: 0, load_percent: 0, growth_percent: 0 };
-    let full = Density { load_percent: 99, growth_percent: 103, small: [never; 2], ..Density::COMPACT };
+    let full = Density { load_percent: 99, growth_percent: 103, ..Density::COMPACT.of_large() };
     for (key_bits, common_bits) in [(40, 0), (50, 6), (64, 0), (64, 6), (90, 6), (128, 0)] {
         for density in [full, Density::USUAL] {
             let mut draw = Draw::new(key_bits as u64);
