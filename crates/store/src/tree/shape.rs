@@ -18,7 +18,7 @@ const EVEN: usize = 4;
 /// No more places to cut than this are considered, unless leaves would be too wide.
 const ATOMS: usize = 48;
 /// What a node costs by itself, in vectors: a lookup takes time, however small the table.
-const NODE: u64 = 256;
+const NODE: u64 = 384;
 /// Wider states are cut evenly: there are too many ways to do better.
 const WIDEST_LEARNED: usize = 1024;
 
