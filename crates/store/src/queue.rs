@@ -131,12 +131,14 @@ impl Queue {
 
     /// The same where nobody else has the queue, which takes less time.
     pub fn write_alone<'a>(&mut self, place: usize, mut states: impl ExactSizeIterator<Item = &'a [u32]>) {
-        let count = states.len();
-        for (number, run) in self.runs(place, count) {
+        for (number, run) in self.runs(place, states.len()) {
+            let folds = number >= self.whole_chunks();
             let Chunk::Whole(whole) = &mut self.chunks[number] else { unreachable!("room was made") };
             whole.write_alone(run.start, self.width, states.by_ref().take(run.len()));
+            if whole.wrote(run.len()) == self.per_chunk && folds {
+                whole.fold_alone(self.width, &self.arena);
+            }
         }
-        self.wrote(place, count);
     }
 
     /// The chunks in which `count` states from `place` on lie, and where in those.

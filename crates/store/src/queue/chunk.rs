@@ -38,7 +38,7 @@ impl Whole {
     pub fn write<'a>(&self, first: usize, width: usize, states: impl Iterator<Item = &'a [u32]>) {
         let places = self.words[first * width..].chunks_exact(width);
         for (place, state) in places.zip(states) {
-            place.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+            store(place, state);
         }
     }
 
@@ -56,7 +56,7 @@ impl Whole {
     pub fn words(&self, width: usize) -> &[AtomicU32] {
         self.filled.call_once(|| {
             if let Some(folded) = self.folded.get() {
-                differences::unpack(&folded.bytes(), width, &self.words);
+                folded.unfold(width, &self.words);
             }
         });
         &self.words
@@ -64,8 +64,15 @@ impl Whole {
 
     /// The same where nobody else can reach them.
     pub fn words_alone(&mut self, width: usize) -> &[u32] {
-        self.words(width);
-        alone(&mut self.words)
+        let words = alone(&mut self.words);
+        self.filled.call_once(|| {
+            if let Some(folded) = self.folded.get() {
+                let count = words.len() / width;
+                let put = |number: usize, state: &[u32]| words[number * width..][..width].copy_from_slice(state);
+                differences::unpack(&folded.bytes(), width, count, put);
+            }
+        });
+        words
     }
 
     /// Takes note that `count` more states were written, and says how many there are now.
@@ -80,9 +87,20 @@ impl Whole {
 
     /// Folds its states, all of which were written; false if that gains nothing or there is no memory for it.
     pub fn fold(&self, width: usize, arena: &Arena) -> bool {
-        let packed = differences::pack(&self.words, width);
+        let packed = differences::pack(self.words.len(), width, |words| load(&self.words, words));
+        self.keep(&packed, arena)
+    }
+
+    /// The same where nobody else can reach them.
+    pub fn fold_alone(&mut self, width: usize, arena: &Arena) -> bool {
+        let states = alone(&mut self.words);
+        let packed = differences::pack(states.len(), width, |words| words.copy_from_slice(states));
+        self.keep(&packed, arena)
+    }
+
+    fn keep(&self, packed: &[u8], arena: &Arena) -> bool {
         let worthwhile = packed.len() < self.words.len() * 3;
-        if worthwhile && let Some(folded) = Folded::new(&packed, arena) {
+        if worthwhile && let Some(folded) = Folded::new(packed, arena) {
             let _ = self.folded.set(folded);
         }
         self.is_folded()
@@ -92,6 +110,14 @@ impl Whole {
     pub fn take_apart(self) -> (Box<[AtomicU32]>, Option<Folded>) {
         (self.words, self.folded.into_inner())
     }
+}
+
+fn store(place: &[AtomicU32], state: &[u32]) {
+    place.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+}
+
+fn load(words: &[AtomicU32], copy: &mut [u32]) {
+    copy.iter_mut().zip(words).for_each(|(copy, word)| *copy = word.load(Ordering::Relaxed));
 }
 
 /// Words that nobody else can reach. They are copied in larger pieces then.
@@ -128,6 +154,8 @@ impl Folded {
 
     /// Writes all states of `width` words.
     pub fn unfold(&self, width: usize, words: &[AtomicU32]) {
-        differences::unpack(&self.bytes(), width, words);
+        differences::unpack(&self.bytes(), width, words.len() / width, |number, state| {
+            store(&words[number * width..][..width], state);
+        });
     }
 }

@@ -4,8 +4,6 @@
 //! these, word by word that changes, follow a byte (is it the last of its group, which is it, which of its bytes change, from the first
 //! to the last) and those bytes, as they are after the change xor before.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 const GROUP: usize = 8;
 /// Bytes for the changes of a group, at most, and a power of two beyond that.
 const MOST_BYTES: usize = GROUP * 5;
@@ -14,17 +12,17 @@ const LAST: u8 = 0x80;
 /// So many bytes can be read wherever something is.
 const BEHIND: usize = 4;
 
-/// The differences between states of `width` words.
-pub fn pack(states: &[AtomicU32], width: usize) -> Vec<u8> {
-    // They are copied before they are compared, behind one of zeros: that is much quicker where nobody else can write.
-    let mut words = vec![0; width + states.len() + GROUP];
-    words[width..].iter_mut().zip(states).for_each(|(word, state)| *word = state.load(Ordering::Relaxed));
+/// The differences between states of `width` words, `len` words in all, which are copied by `fill`.
+pub fn pack(len: usize, width: usize, fill: impl FnOnce(&mut [u32])) -> Vec<u8> {
+    // They are compared behind one of zeros, and may be read beyond their end.
+    let mut words = vec![0; width + len + GROUP];
+    fill(&mut words[width..width + len]);
     let groups = width.div_ceil(GROUP);
     // The last group may end before its eight words do.
     let last_mask = u32::MAX >> ((groups * GROUP - width) * 4);
     let mut piece = vec![0; groups * (1 + MOST_BYTES) + ROOM];
-    let mut out = Vec::with_capacity(states.len() * 4);
-    for state in (0..states.len()).step_by(width) {
+    let mut out = Vec::with_capacity(len * 4);
+    for state in (0..len).step_by(width) {
         let (last, now) = (&words[state..], &words[state + width..]);
         let (mut end, mut head) = (0, 0);
         for group in 0..groups {
@@ -82,11 +80,11 @@ fn pack_group(now: &[u32; GROUP], last: &[u32; GROUP], mut changed: u32, out: &m
     end
 }
 
-/// Writes the states that have these differences.
-pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
+/// Hands out the states that have these differences, so many of `width` words.
+pub fn unpack(differences: &[u8], width: usize, count: usize, mut visit: impl FnMut(usize, &[u32])) {
     let mut state = vec![[0u32; GROUP]; width.div_ceil(GROUP)];
     let mut at = 0;
-    for place in states.chunks_exact(width) {
+    for number in 0..count {
         for groups in state.chunks_mut(8) {
             let mut changed = differences[at];
             at += 1;
@@ -107,7 +105,7 @@ pub fn unpack(differences: &[u8], width: usize, states: &[AtomicU32]) {
                 changed &= changed - 1;
             }
         }
-        place.iter().zip(state.as_flattened()).for_each(|(place, &word)| place.store(word, Ordering::Relaxed));
+        visit(number, &state.as_flattened()[..width]);
     }
 }
 
@@ -121,7 +119,7 @@ mod tests {
         let mut draw = Draw::new(0);
         for width in [1, 2, 3, 7, 8, 9, 16, 57, 64, 65, 150] {
             let mut state = vec![0u32; width];
-            let states: Vec<AtomicU32> = (0..300)
+            let states: Vec<u32> = (0..300)
                 .flat_map(|_| {
                     for _ in 0..draw.below(4) {
                         state[draw.below(width as u64) as usize] ^= (draw.bits() & draw.bits()) as u32;
@@ -131,13 +129,14 @@ mod tests {
                     }
                     state.clone()
                 })
-                .map(AtomicU32::new)
                 .collect();
-            let packed = pack(&states, width);
-            let back: Vec<AtomicU32> = states.iter().map(|_| AtomicU32::new(7)).collect();
-            unpack(&packed, width, &back);
-            let words = |states: &[AtomicU32]| states.iter().map(|w| w.load(Ordering::Relaxed)).collect::<Vec<_>>();
-            assert_eq!(words(&back), words(&states), "width {width}");
+            let packed = pack(states.len(), width, |words| words.copy_from_slice(&states));
+            let mut back = Vec::new();
+            unpack(&packed, width, 300, |number, state| {
+                assert_eq!(number, back.len() / width);
+                back.extend_from_slice(state);
+            });
+            assert_eq!(back, states, "width {width}");
             assert!(width < 16 || packed.len() < states.len(), "{} bytes, width {width}", packed.len());
         }
     }
