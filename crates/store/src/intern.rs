@@ -160,7 +160,8 @@ impl Intern {
     /// Slots for `count` more vectors, and for some time to come.
     fn comfortable(&self, count: usize) -> usize {
         let Fill { few_bytes, few_growth_percent, growth_percent, .. } = self.fill;
-        let percent = if self.bytes() < few_bytes { few_growth_percent } else { growth_percent };
+        let generous = self.bytes() < few_bytes && self.region.grant().has_plenty(self.bytes());
+        let percent = if generous { few_growth_percent } else { growth_percent };
         self.least_slots(self.len() + count).max(self.slots * percent / 100)
     }
 

@@ -285,10 +285,12 @@ impl Packed {
         self.small().map_or(self.density.load_percent, |small| small.load_percent)
     }
 
-    /// What holds while all tables of the store together are small, if they are, and not because they have to be.
+    /// What holds while all tables of the store together are small, if they are, and not because they have to be or soon will.
     fn small(&self) -> Option<&Small> {
         let all = self.bytes() << self.common_bits;
-        self.density.small.iter().find(|small| self.most_lines == usize::MAX && all < small.bytes)
+        let small = self.density.small.iter().find(|small| all < small.bytes)?;
+        let has_room = self.most_lines == usize::MAX && self.arena.has_plenty(all * small.growth_percent / 100);
+        has_room.then_some(small)
     }
 
     /// Grows a part so that `wanted` keys of `key_bits` bits fit; false (and unchanged) if there is no room.

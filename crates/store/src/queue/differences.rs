@@ -72,7 +72,7 @@ fn pack_group(now: &[u32; GROUP], last: &[u32; GROUP], mut changed: u32, out: &m
         let change = now[index as usize] ^ last[index as usize];
         let (first, behind) = (change.trailing_zeros() / 8, 4 - change.leading_zeros() / 8);
         head = end;
-        out[head] = (index << 4 | (1 << behind) - (1 << first)) as u8;
+        out[head] = (index << 4 | ((1 << behind) - (1 << first))) as u8;
         out[head + 1..][..4].copy_from_slice(&(change >> (8 * first)).to_le_bytes());
         end += 1 + (behind - first) as usize;
     }
@@ -95,7 +95,7 @@ pub fn unpack(differences: &[u8], width: usize, count: usize, mut visit: impl Fn
                     let bytes: [u8; BEHIND] = differences[at + 1..][..BEHIND].try_into().expect("so many");
                     let marks = (head & 15) as u32;
                     let (first, count) = (marks.trailing_zeros() % 4, marks.count_ones());
-                    let bytes = u32::from_le_bytes(bytes) & (u32::MAX >> (32 - 8 * count) % 32);
+                    let bytes = u32::from_le_bytes(bytes) & (u32::MAX >> ((32 - 8 * count) % 32));
                     at += 1 + count as usize;
                     group[(head >> 4) as usize % GROUP] ^= bytes << (8 * first);
                     if head & LAST != 0 {
