@@ -200,7 +200,7 @@ fn random_graphs_are_searched_as_with_plenty() {
             continue;
         }
         for round in 0..3 {
-            let (workers, percent) = (1 + (seed as usize + round) % 3, draw.within(50, 99) as u64);
+            let (workers, percent) = (1 + (seed as usize + round) % 3, draw.within(35, 90) as u64);
             let about = format!("graph {seed}, {codec:?}, {percent} %, {workers} workers");
             let bytes = share(truth.peak_bytes, percent);
             let Some(seen) = search(&model, codec, bytes, small_crew(workers), ask) else { continue };
