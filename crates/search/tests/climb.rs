@@ -222,7 +222,7 @@ fn who_may_miss_states_never_says_that_nothing_is_wrong() {
         if truth.states.len() < 5_000 {
             continue;
         }
-        for (percent, workers) in [(70, 1), (50, 2), (35, 3)] {
+        for (percent, workers) in [(70, 1), (60, 2), (55, 1), (50, 2), (45, 1), (40, 2)] {
             let (about, crew) = (format!("{name}, {codec:?}, {percent} %, {workers} workers"), small_crew(workers));
             let bytes = share(truth.peak_bytes, percent);
             let exact = search(&model, codec, bytes, crew, KEEP_GOING);
