@@ -33,8 +33,8 @@ impl Crew {
     pub const WAVE_SUCCESSORS: usize = 1 << 20;
     /// Blocks for each worker where there is memory for them, and where there is little.
     pub const BLOCKS_EACH: [usize; 2] = [8, 4];
-    /// Bytes for what each worker has met lately, where there is little memory and where there is enough: what does not stay in the
-    /// processor's second cache is of no use.
+    /// Bytes for what each worker has met lately, where there is little memory and where there is enough: half of what many
+    /// processors have as second cache.
     pub const RECENT_BYTES: [usize; 2] = [128 << 10, 512 << 10];
     /// Blocks of wide states have fewer of them: so many words of successors are enough.
     const BLOCK_WORDS: usize = 1 << 19;
