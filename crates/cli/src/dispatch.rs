@@ -13,9 +13,7 @@ use plimsoll_search::{
 use plimsoll_store::budget::Entry;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Layers, LayersReport};
-use plimsoll_store::{
-    Budget, Chain, Choice, Climb, Codec, Collections, Density, Full, Grant, Queue, Spill, Stack, StepLog,
-};
+use plimsoll_store::{Budget, Chain, Choice, Climb, Collections, Density, Full, Grant, Queue, Spill, Stack, StepLog};
 use std::io;
 
 /// What a search leaves behind.
@@ -223,10 +221,8 @@ fn layers<M: Model + ?Sized>(
     grant: &Grant,
 ) -> Result<Option<Layers>, Why> {
     let Some(keep) = plan.keep else { return Ok(None) };
-    let used_bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
-    let wide = plan.codec == Codec::Packed && used_bits > u64::BITS;
-    let spills = [slots("candidates", SLOT, plan, disk)?, slots("their keys", SLOT, plan, disk)?];
-    let candidates = Candidates::new(model.width(), wide, &budget.grant("candidates", plan.candidates_bytes), spills);
+    let spill = slots("candidates", SLOT, plan, disk)?;
+    let candidates = Candidates::new(model.width(), &budget.grant("candidates", plan.candidates_bytes), spill);
     Ok(Some(Layers::new(keep, candidates, slots("runs", BLOCK_BYTES, plan, disk)?, grant)))
 }
 

@@ -17,7 +17,7 @@ use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
 use plimsoll_store::meter;
 use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
-use plimsoll_store::runs::{Keep, MOST_WORDS, ORIGIN_WORDS};
+use plimsoll_store::runs::{KEY_WORDS, Keep, MOST_WORDS, ORIGIN_WORDS};
 use plimsoll_store::tree::{Shape, Tree};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
 use serde::Serialize;
@@ -64,8 +64,6 @@ const FRONTIER_CHUNKS: u64 = 4;
 /// With disk, this share of the pool is for candidates, and a worker needs so much for blocks that it reads and writes.
 const CANDIDATES_SHARE: u64 = 32;
 const LAYERS_WORKER_BYTES: u64 = 384 << 10;
-/// Words of the longest keys.
-const KEY_WORDS: u64 = 4;
 /// And this part of the store is not charged: keys that are sorted while a table is written.
 const LEAVING_SHARE: u64 = 64;
 
@@ -294,10 +292,9 @@ impl Facts {
         at_once.saturating_add(FRONTIER_CHUNKS).saturating_mul(chunk)
     }
 
-    /// The same for candidates: states and keys.
+    /// The same for candidates.
     fn least_candidates(&self, crew: &Crew) -> u64 {
-        let words = [self.width() + ORIGIN_WORDS as u64, KEY_WORDS];
-        words.into_iter().fold(0, |sum: u64, words| sum.saturating_add(self.least_waiting(words, crew)))
+        self.least_waiting(self.width() + (ORIGIN_WORDS + KEY_WORDS) as u64, crew)
     }
 
     /// Successors that are on their way at once.

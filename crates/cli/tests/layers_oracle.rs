@@ -116,9 +116,7 @@ fn search(model: &dyn Model, setup: Setup, from: Option<(String, Vec<u8>)>) -> (
     let mut store = Chain::new(codec, &used, 0, &grant).unwrap();
     if let Some((keep, _)) = setup.layers {
         let spill = |bytes| Spill::in_folders(&[folder.path()], bytes, Grant::unlimited()).unwrap();
-        let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
-        let wide = codec == Codec::Packed && bits > 64;
-        let candidates = Candidates::new(model.width(), wide, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let candidates = Candidates::new(model.width(), &Grant::unlimited(), spill(SLOT));
         store = store.above(Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant));
     }
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);

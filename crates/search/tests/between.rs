@@ -23,7 +23,7 @@ fn search(model: &dyn Model, ask: Ask, limits: Limits, most_bytes: u64, held: He
     let codec = if Packing::new(&model.used_bits()).is_some() { Codec::Packed } else { Codec::Tree };
     let mut store = Chain::new(codec, &model.used_bits(), 0, &grant).unwrap();
     if let Some((_, keep)) = held {
-        let candidates = Candidates::new(model.width(), false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let candidates = Candidates::new(model.width(), &Grant::unlimited(), spill(SLOT));
         store = store.above(Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant));
     }
     let mut queue = Queue::new(model.width(), Grant::unlimited(), None);

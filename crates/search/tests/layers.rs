@@ -78,9 +78,8 @@ fn layered(model: &dyn Model, setup: Setup, coder_bytes: usize, runs: Vec<Box<dy
 
 fn layered_within(model: &dyn Model, setup: Setup, grant: &Grant, runs: Vec<Box<dyn Disk>>) -> Chain {
     let Setup { codec, keep, shard_bits, .. } = setup;
-    let bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
-    let spills = [(); 2].map(|()| Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited()));
-    let candidates = Candidates::new(model.width(), codec == Codec::Packed && bits > 64, &Grant::unlimited(), spills);
+    let spill = Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited());
+    let candidates = Candidates::new(model.width(), &Grant::unlimited(), spill);
     let layers = Layers::new(keep, candidates, Spill::over(runs, BLOCK_BYTES, Grant::unlimited()), grant);
     Chain::new(codec, &model.used_bits(), shard_bits, grant).unwrap().above(layers)
 }

@@ -176,7 +176,7 @@ fn all_edges_are_seen_in_order_by_every_store() {
 fn on_disk(codec: Codec, keep: Keep, kibibytes: u64) -> Chain {
     let grant = Budget::new(kibibytes << 10).grant("store", kibibytes << 10);
     let spill = |slot| Spill::in_folders(&[std::env::temp_dir()], slot, Grant::unlimited()).unwrap();
-    let candidates = Candidates::new(WIDTH, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+    let candidates = Candidates::new(WIDTH, &Grant::unlimited(), spill(SLOT));
     let layers = Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant);
     Chain::new(codec, &ENDING.used_bits(), 0, &grant).unwrap().above(layers)
 }

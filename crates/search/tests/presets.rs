@@ -159,10 +159,8 @@ impl Trial<'_> {
         let store = |bits: u32| {
             let bytes = LAYERS_BYTES + (coder_bytes as u64) * 3;
             let grant = Budget::new(bytes).grant("store", bytes);
-            let key_bits: u32 = used.iter().map(|word| word.count_ones()).sum();
             let spill = |slot: usize| Spill::over(vec![Box::new(Faulty::sound())], slot, Grant::unlimited());
-            let wide = self.codec == Codec::Packed && key_bits > 64;
-            let candidates = Candidates::new(self.model.width(), wide, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+            let candidates = Candidates::new(self.model.width(), &Grant::unlimited(), spill(SLOT));
             let layers = Layers::new(keep, candidates, spill(BLOCK_BYTES), &grant);
             Chain::new(self.codec, &used, bits, &grant).unwrap().above(layers)
         };

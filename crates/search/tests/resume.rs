@@ -106,11 +106,9 @@ fn codec_for(codec: Codec, model: &dyn Model) -> Codec {
     if codec == Codec::Packed && Packing::new(&model.used_bits()).is_none() { Codec::Tree } else { codec }
 }
 
-fn layers(model: &dyn Model, codec: Codec, grant: &Grant) -> Layers {
-    let bits: u32 = model.used_bits().iter().map(|word| word.count_ones()).sum();
+fn layers(model: &dyn Model, grant: &Grant) -> Layers {
     let on = |bytes: usize| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-    let wide = codec_for(codec, model) == Codec::Packed && bits > 64;
-    let candidates = Candidates::new(model.width(), wide, &Grant::unlimited(), [on(SLOT), on(SLOT)]);
+    let candidates = Candidates::new(model.width(), &Grant::unlimited(), on(SLOT));
     Layers::new(Keep::All, candidates, on(BLOCK_BYTES), grant)
 }
 
@@ -121,7 +119,7 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
     let store_grant = grant(0);
     let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &store_grant).unwrap();
     if setting.layered {
-        store = store.above(layers(model, setting.codec, &store_grant));
+        store = store.above(layers(model, &store_grant));
     }
     let mut queue = Queue::new(model.width(), grant(1), spill());
     let mut log = StepLog::new(grant(2), spill());

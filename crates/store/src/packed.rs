@@ -480,7 +480,7 @@ impl Packed {
         count
     }
 
-    /// Takes the mark from those of the keys with a mark that are here, and returns how many. Keys whose homes are full come last, as when
+    /// Takes the mark from those of the keys with a mark that are here, and returns how many. Keys whose homes are full are tried again together, as when
     /// keys are inserted: otherwise whoever looks for what is not here waits for one line after the other.
     pub fn recognise(&self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
         by_length!(self, LONG => self.recognise_with::<LONG>(keys, fresh, places))
@@ -505,16 +505,28 @@ impl Packed {
         places.retain(|&index| {
             let key = keys.key(index as usize);
             let part = &self.parts[self.part_of((key >> 64) as u64)];
-            let Some(known) = part.is_at_home::<LONG>(key) else {
+            let Some(known) = part.is_at::<LONG>(key, 1) else {
                 part.ask_elsewhere((key >> 64) as u64, 2);
                 return true;
             };
             answer(index, known);
             false
         });
+        for attempt in 2..=TRIES {
+            places.retain(|&index| {
+                let key = keys.key(index as usize);
+                let part = &self.parts[self.part_of((key >> 64) as u64)];
+                let Some(known) = part.is_at::<LONG>(key, attempt) else {
+                    part.ask_elsewhere((key >> 64) as u64, attempt + 1);
+                    return true;
+                };
+                answer(index, known);
+                false
+            });
+        }
         for &index in &*places {
             let key = keys.key(index as usize);
-            answer(index, self.parts[self.part_of((key >> 64) as u64)].is_elsewhere::<LONG>(key));
+            answer(index, self.parts[self.part_of((key >> 64) as u64)].is_aside(key));
         }
         count
     }

@@ -15,6 +15,19 @@ const LEAST_BITS: u32 = 24;
 const STEPS: usize = 6;
 const ODD: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xC2B2_AE3D_27D4_EB4F];
 
+/// Multiplied by those of the first two that gives one.
+const INVERSE: [u64; 2] = [inverse(ODD[0]), inverse(ODD[1])];
+
+/// An odd number is its own inverse to three bits; every step doubles them.
+const fn inverse(odd: u64) -> u64 {
+    let (mut inverse, mut step) = (odd, 0);
+    while step < 5 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse
+}
+
 /// How the words of a state become a key.
 #[derive(Clone, Debug)]
 pub struct Packing {
@@ -40,7 +53,8 @@ impl Packing {
         if bits > MOST_BITS {
             return None;
         }
-        let mut left = u128::BITS;
+        // Where there are fewer bits than a key has, leading ones are zero.
+        let mut left = u128::BITS - LEAST_BITS.saturating_sub(bits);
         let pairs = used.chunks(2).map(pair_of).map(|used| {
             left -= used.count_ones();
             Pair::new(used, left.min(u128::BITS - 1))
@@ -157,7 +171,7 @@ impl Packing {
         high: &mut Vec<u64>,
         join: impl Fn(&Pair, u64) -> u64,
     ) -> u64 {
-        let (pair, left) = (self.pairs[0], u64::BITS - self.bits);
+        let (pair, left) = (self.pairs[0], self.pairs[0].left - u64::BITS);
         let mut unknown = 0;
         high.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| {
             let words = pair_of(state);
@@ -167,12 +181,25 @@ impl Packing {
         unknown
     }
 
+    /// Appends the state whose key has these words, leading ones first, to `state`.
+    pub fn decode(&self, key: &[u32], state: &mut Vec<u32>) {
+        let half = |words: &[u32]| (words[0] as u64) << 32 | words[1] as u64;
+        let low = if key.len() > 2 { half(&key[2..]) } else { 0 };
+        let high = self.unscrambled(half(key)) ^ taken_in(low);
+        let joined = (high as u128) << 64 | low as u128;
+        let end = state.len() + self.width;
+        for pair in &self.pairs {
+            let words = pair.part((joined >> pair.left) as u64);
+            state.extend([words as u32, (words >> 32) as u32]);
+        }
+        state.truncate(end);
+    }
+
     /// The upper half takes in the lower one, which stays as it is, and is scrambled.
     #[inline(always)]
     fn mixed(&self, joined: u128) -> u128 {
         let (high, low) = ((joined >> 64) as u64, joined as u64);
-        let high = high ^ (low ^ low >> 32).wrapping_mul(ODD[2]);
-        (self.scrambled(high) as u128) << 64 | low as u128
+        (self.scrambled(high ^ taken_in(low)) as u128) << 64 | low as u128
     }
 
     /// A bijection on the upper `bits` bits. Multiplying by an odd number carries every bit upwards; in between the
@@ -183,6 +210,23 @@ impl Packing {
         let unused = u64::BITS.saturating_sub(self.bits);
         (product ^ product >> ((u64::BITS - unused) / 2) >> unused << unused).wrapping_mul(ODD[1])
     }
+
+    /// What was scrambled to this.
+    fn unscrambled(&self, scrambled: u64) -> u64 {
+        let unused = u64::BITS.saturating_sub(self.bits);
+        let half = (u64::BITS - unused) / 2;
+        let mixed = scrambled.wrapping_mul(INVERSE[1]);
+        // The lower half is the upper one away from what it was, and the last bit of an odd number of bits a bit of that.
+        let product = mixed ^ mixed >> half >> unused << unused;
+        let product = mixed ^ product >> half >> unused << unused;
+        product.wrapping_mul(INVERSE[0])
+    }
+}
+
+/// What the upper half takes in from the lower one.
+#[inline(always)]
+fn taken_in(low: u64) -> u64 {
+    (low ^ low >> 32).wrapping_mul(ODD[2])
 }
 
 #[inline(always)]
@@ -214,6 +258,16 @@ impl Pair {
             joined = (joined ^ moved) | moved >> (1 << step);
         }
         joined
+    }
+
+    /// Moves them back to their places; what else there is does not count.
+    fn part(&self, joined: u64) -> u64 {
+        let mut words = joined & 1u64.checked_shl(self.used.count_ones()).unwrap_or(0).wrapping_sub(1);
+        for (step, moving) in self.moves.iter().enumerate().rev() {
+            let moved = words & (moving >> (1 << step));
+            words = (words ^ moved) | moved << (1 << step);
+        }
+        words
     }
 }
 
@@ -252,6 +306,12 @@ mod tests {
             assert_eq!(keys, joined(&high, &low), "with and without the instruction of the processor");
             assert!(keys.iter().all(|key| key.trailing_zeros() >= 128 - packing.key_bits()));
             assert_eq!(keys.iter().collect::<HashSet<_>>().len(), states.len());
+            let mut decoded = Vec::new();
+            for key in keys {
+                let words = [96, 64, 32, 0].map(|shift| (key >> shift) as u32);
+                packing.decode(&words[..if packing.key_bits() > u64::BITS { 4 } else { 2 }], &mut decoded);
+            }
+            assert_eq!(decoded, states.concat());
         }
         assert!(Packing::new(&[u32::MAX; 4]).is_some() && Packing::new(&[u32::MAX; 4]).unwrap().key_bits() == 128);
         assert!(Packing::new(&[u32::MAX, u32::MAX, u32::MAX, u32::MAX, 1]).is_none());

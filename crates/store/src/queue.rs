@@ -236,29 +236,53 @@ impl Queue {
         }
     }
 
+    /// Copies states from `place` on into `out`, which is cleared: at most `count`, and as far as they lie in one chunk. That may be
+    /// anywhere, and stays there.
+    pub fn look(&self, place: usize, count: usize, out: &mut Vec<u32>) -> Result<(), SpillError> {
+        let Some((number, run)) = self.runs(place, count.min(self.len - place)).next() else {
+            out.clear();
+            return Ok(());
+        };
+        self.copy_chunk(number, out)?;
+        out.truncate(run.end * self.width);
+        out.drain(..run.start * self.width);
+        Ok(())
+    }
+
+    /// Copies a chunk, wherever it is, into `out`, which is cleared.
+    fn copy_chunk(&self, number: usize, out: &mut Vec<u32>) -> Result<(), SpillError> {
+        out.clear();
+        let words = self.per_chunk * self.width;
+        let loaded = |word: &AtomicU32| word.load(Ordering::Relaxed);
+        match &self.chunks[number] {
+            Chunk::Whole(whole) => out.extend(whole.words(self.width).iter().map(loaded)),
+            Chunk::Folded(folded) => {
+                let whole: Vec<AtomicU32> = (0..words).map(|_| AtomicU32::new(0)).collect();
+                folded.unfold(self.width, &whole);
+                out.extend(whole.iter().map(loaded));
+            }
+            Chunk::Disk(slot) => self.read_chunk(slot, out)?,
+        }
+        Ok(())
+    }
+
+    /// Reads a chunk that waits on disk.
+    fn read_chunk(&self, slot: &Slot, out: &mut Vec<u32>) -> Result<(), SpillError> {
+        out.resize(self.per_chunk * self.width, 0);
+        self.spill.as_ref().expect("it wrote the chunk").read(slot, bytemuck::cast_slice_mut(out))
+    }
+
     /// Writes the `count` oldest states.
-    pub fn save(&mut self, count: usize, out: &mut dyn Write) -> io::Result<()> {
+    pub fn save(&self, count: usize, out: &mut dyn Write) -> io::Result<()> {
         assert!(count <= self.len);
         put_number(out, count as u64)?;
-        let (mut at, end) = (self.taken, self.taken + count);
+        let (mut at, end, mut words) = (self.taken, self.taken + count, Vec::new());
         while at < end {
             let chunk = at / self.per_chunk;
             let states = end.min((chunk + 1) * self.per_chunk) - at;
             let range = at % self.per_chunk * self.width..(at % self.per_chunk + states) * self.width;
-            let loaded =
-                |words: &[AtomicU32]| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
-            match &self.chunks[chunk] {
-                Chunk::Whole(whole) => put_words(out, loaded(&whole.words(self.width)[range]).into_iter())?,
-                Chunk::Folded(folded) => {
-                    let words: Vec<AtomicU32> = (0..self.per_chunk * self.width).map(|_| AtomicU32::new(0)).collect();
-                    folded.unfold(self.width, &words);
-                    put_words(out, loaded(&words[range]).into_iter())?;
-                }
-                Chunk::Disk(slot) => {
-                    let bytes = read_chunk(&mut self.spill, slot, self.per_chunk * self.width)?;
-                    put_words(out, words_of(&bytes).skip(range.start).take(range.len()))?;
-                }
-            }
+            self.copy_chunk(chunk, &mut words)?;
+            put_words(out, words[range].iter().copied())?;
             at += states;
         }
         Ok(())
@@ -293,15 +317,12 @@ impl Queue {
         }
         let words = self.buffer(self.chunks.len() - 1)?;
         if let Chunk::Disk(slot) = &self.chunks[chunk] {
-            match read_chunk(&mut self.spill, slot, self.per_chunk * self.width) {
-                Ok(bytes) => {
-                    words.iter().zip(words_of(&bytes)).for_each(|(word, value)| word.store(value, Ordering::Relaxed))
-                }
-                Err(error) => {
-                    self.spare.push(words);
-                    return Err(Shortage::Disk(error));
-                }
+            let mut read = Vec::new();
+            if let Err(error) = self.read_chunk(slot, &mut read) {
+                self.spare.push(words);
+                return Err(Shortage::Disk(error));
             }
+            words.iter().zip(read).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
         }
         // A chunk of the same kind for a moment, so that what is there can be moved.
         let place = &mut self.chunks[chunk];
@@ -337,22 +358,6 @@ impl Queue {
         self.emptied(movable)
     }
 
-    /// Gives the memory of one buffer to whoever shares the grant and takes as much at once; false if none can be spared. Room was
-    /// made for the last `unwritten` states, but they are not there yet.
-    pub(crate) fn spare_one(&mut self, unwritten: usize) -> Result<bool, Shortage> {
-        let movable = self.ready.max(1)..(self.taken + self.len - unwritten) / self.per_chunk;
-        let spared = self.spare.pop().map_or_else(|| self.emptied(movable), Ok);
-        match spared {
-            Ok(words) => {
-                self.grant.give_back(words.len() as u64 * 4);
-                self.buffers -= 1;
-                Ok(true)
-            }
-            Err(Shortage::Memory) => Ok(false),
-            Err(shortage) => Err(shortage),
-        }
-    }
-
     /// The buffer of one of these chunks, whose contents are folded now or go to disk.
     fn emptied(&mut self, movable: Range<usize>) -> Result<Box<[AtomicU32]>, Shortage> {
         let is_whole = |chunk: &usize| matches!(self.chunks[*chunk], Chunk::Whole(_));
@@ -384,17 +389,6 @@ impl Queue {
         *place = Chunk::Folded(folded.expect("it is folded"));
         words
     }
-}
-
-/// The bytes of a chunk of so many words that waits on disk.
-fn read_chunk(spill: &mut Option<Spill>, slot: &Slot, words: usize) -> Result<Vec<u8>, SpillError> {
-    let mut bytes = vec![0; words * 4];
-    spill.as_mut().expect("it wrote the chunk").read(slot, &mut bytes)?;
-    Ok(bytes)
-}
-
-fn words_of(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
-    bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")))
 }
 
 impl Drop for Queue {

@@ -24,7 +24,7 @@ use crate::budget::Grant;
 use crate::cache::Distinct;
 use crate::disk::{Shortage, Spill, SpillError};
 use crate::packed::Packed;
-pub use candidates::{Candidates, ORIGIN_WORDS, Survivors};
+pub use candidates::{Candidates, KEY_WORDS, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
 use run::{Form, Run, Writer};
 use sieve::Sieve;
@@ -323,7 +323,7 @@ impl Layers {
         Ok(self.sifted > 0)
     }
 
-    /// Asks the runs of one shard for the candidates in the sieve, youngest first.
+    /// Asks the runs of one shard for the candidates in the sieve.
     pub fn sift(&self, shard: usize) -> Result<(), SpillError> {
         let start = Instant::now();
         let sieve = self.sieve.as_ref().expect("it was filled");
@@ -331,7 +331,9 @@ impl Layers {
         let Shard { runs, sketch } = &mut *self.lock(shard);
         let counts = &self.counts;
         let sifted = sieve.ask(shard, |asked| {
-            for run in runs.iter().rev() {
+            // Most of what is known is in the oldest run, which is the largest. But how far back that was the youngest one tells.
+            let last = runs.len().saturating_sub(1);
+            for run in (0..runs.len()).map(|at| &runs[if self.keeps_all() { at } else { last - at }]) {
                 let answers = run.answer(asked)?;
                 counts.filtered.fetch_add(answers.filtered, Ordering::Relaxed);
                 counts.looked_for.fetch_add(answers.looked_for, Ordering::Relaxed);

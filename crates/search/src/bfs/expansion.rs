@@ -35,6 +35,8 @@ pub(super) struct Expansion {
     pub steps: Piece,
     /// Those of them that violate or reach something.
     pub hits: Vec<Hit>,
+    /// Keys that wait beside them, and what is written of one.
+    keys: Vec<[u64; 2]>,
     record: Vec<u32>,
 }
 
@@ -113,6 +115,7 @@ impl Expansion {
             recognised: Vec::new(),
             steps: Piece::default(),
             hits: Vec::new(),
+            keys: Vec::new(),
             record: Vec::new(),
         }
     }
@@ -267,10 +270,10 @@ impl Expansion {
         starts: Option<&[u32]>,
         looks_ahead: bool,
     ) -> bool {
-        let Expansion { fresh, firsts, out, steps, hits, first, place, entry, record, .. } = self;
+        let Expansion { fresh, firsts, out, steps, hits, first, place, entry, keys, record, .. } = self;
         steps.clear();
         hits.clear();
-        entry.write_keys(candidates, *place);
+        entry.fresh_keys(keys);
         let (mut parent, mut hit) = (0, false);
         for (index, &position) in fresh.iter().enumerate() {
             while firsts[parent + 1] <= position {
@@ -281,7 +284,7 @@ impl Expansion {
                 Some(positions) => (0, positions[position as usize]),
                 None => (*first + parent as u64, position - firsts[parent]),
             };
-            candidates.write(*place + index, state, origin, record);
+            candidates.write(*place + index, state, keys[index], origin, record);
             hit |= looks_ahead && !hit && model.violated(state).is_some();
         }
         hit

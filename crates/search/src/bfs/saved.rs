@@ -6,7 +6,7 @@
 //! goes on finds the same states in the same order, with the same numbers, as one that was never interrupted.
 
 use super::ledger::Books;
-use super::{Crew, Leader, Search, read, write};
+use super::{Crew, Leader, Search, read};
 use crate::bfs::expansion::Done;
 use crate::bfs::ledger::Ledger;
 use crate::observe::Observer;
@@ -134,7 +134,7 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         let blocks: Vec<_> = self.search.blocks[..blocks].iter().map(read).collect();
         let entered = blocks.iter().filter(|block| block.done == Done::Encoded);
         let unnumbered: Vec<(Block, &Entry)> = entered.map(|block| (block.block(), &block.entry)).collect();
-        let (tiers, mut queue) = (read(tiers), write(queue));
+        let (tiers, queue) = (read(tiers), read(queue));
         keeper.keep(&mark.saved, &mut |out| {
             if !tiers.can_be_saved() {
                 return Err(io::Error::other("states of the level at hand have to be looked for on disk first"));

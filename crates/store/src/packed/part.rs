@@ -152,34 +152,25 @@ impl Part {
     }
 
     pub fn contains<const LONG: bool>(&self, key: u128) -> bool {
-        self.is_at_home::<LONG>(key).unwrap_or_else(|| self.is_elsewhere::<LONG>(key))
+        let found = (1..=TRIES).find_map(|attempt| self.is_at::<LONG>(key, attempt));
+        found.unwrap_or_else(|| self.is_aside(key))
     }
 
-    /// Is the key where it is at home? Unknown if its home is full of others.
+    /// Is the key where it is tried for the `attempt`th time? Unknown if that line is full of others.
     #[inline(always)]
-    pub fn is_at_home<const LONG: bool>(&self, key: u128) -> Option<bool> {
+    pub fn is_at<const LONG: bool>(&self, key: u128, attempt: u32) -> Option<bool> {
         let (home, rest) = self.geometry.split((key >> 64) as u64);
         let tail = self.geometry.tail::<LONG>(rest, key as u64);
-        match self.geometry.find::<LONG>(self.lines.line(home), rest, tail, 1) {
+        let line = self.lines.line(self.geometry.line(home, rest, attempt));
+        match self.geometry.find::<LONG>(line, rest, tail, attempt) {
             Found::Here(_) => Some(true),
             Found::Room(_) => Some(false),
             Found::NoRoom => None,
         }
     }
 
-    /// Is the key, whose home is full of others, anywhere else?
-    #[inline(never)]
-    pub fn is_elsewhere<const LONG: bool>(&self, key: u128) -> bool {
-        let (home, rest) = self.geometry.split((key >> 64) as u64);
-        let tail = self.geometry.tail::<LONG>(rest, key as u64);
-        for attempt in 2..=TRIES {
-            let line = self.lines.line(self.geometry.line(home, rest, attempt));
-            match self.geometry.find::<LONG>(line, rest, tail, attempt) {
-                Found::Here(_) => return true,
-                Found::Room(_) => return false,
-                Found::NoRoom => {}
-            }
-        }
+    /// Is the key, for which every try found a full line, outside?
+    pub fn is_aside(&self, key: u128) -> bool {
         self.aside.contains(&self.geometry.own(key))
     }
 

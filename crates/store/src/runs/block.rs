@@ -11,6 +11,8 @@ pub const MOST_KEYS: usize = 8192;
 const HEAD: usize = 24;
 /// Low bits of at most so many are read as one word.
 const SHORT_LOW_BITS: u32 = 56;
+/// Hardly ever have more keys the same upper part.
+const AT_ONCE: usize = 4;
 /// Reading bits may look at so many bytes behind them.
 const BEHIND: usize = 24;
 
@@ -121,6 +123,8 @@ pub struct Head {
     count: usize,
     shift: u32,
     low_bits: u32,
+    /// Those of the low bits that are compared first.
+    some_bits: u64,
     /// Have keys no more than 64 bits?
     is_short: bool,
     /// Where low bits begin.
@@ -135,7 +139,8 @@ impl Head {
         let (low_bits, shift) = (bytes[4] as u32, bytes[5] as u32);
         let words = u16::from_le_bytes([bytes[6], bytes[7]]) as usize;
         let is_short = shift >= u64::BITS && low_bits <= SHORT_LOW_BITS;
-        Head { first, count, shift, low_bits, is_short, lows: HEAD + words * 8 }
+        let some_bits = mask(low_bits.min(SHORT_LOW_BITS)) as u64;
+        Head { first, count, shift, low_bits, some_bits, is_short, lows: HEAD + words * 8 }
     }
 
     /// How many bytes whoever looks for keys may look at.
@@ -182,6 +187,21 @@ impl<'a> Block<'a> {
         (word >> skip | above) & mask(self.head.low_bits)
     }
 
+    /// As many of the low bits of key number `index` as one word has for certain.
+    #[inline(always)]
+    fn some_low(&self, index: usize) -> u64 {
+        let at = self.head.lows * 8 + index * self.head.low_bits as usize;
+        let word = u64::from_le_bytes(self.bytes[at / 8..][..8].try_into().expect("eight bytes"));
+        word >> (at % 8) & self.head.some_bits
+    }
+
+    /// How many ones follow one another, or more than a few where they may reach into the next word.
+    #[inline(always)]
+    fn ones_at(&self, bit: usize) -> usize {
+        let ones = (self.word(bit / 64) >> (bit % 64)).trailing_ones() as usize;
+        if bit % 64 + ones == 64 { usize::MAX } else { ones }
+    }
+
     /// How many keys there are.
     pub fn count(&self) -> usize {
         self.head.count
@@ -223,17 +243,34 @@ impl<'a> Block<'a> {
         place.index = end;
     }
 
-    /// Is the key there? Keys must be asked for in ascending order, with the place that the one before left.
+    /// Is the key there? Keys must be asked for in ascending order, with the place that the one before left. Nobody can foresee how
+    /// many keys have the same upper part, so some low bits of a few are compared at once, whether there are so many or not.
     pub fn contains(&self, key: u128, place: &mut Place) -> bool {
-        self.matches(key, place, |_| true)
+        let Some((upper, low)) = self.split(key) else { return false };
+        self.skip_to(upper, place);
+        let same = self.ones_at(place.bit).min(self.head.count - place.index);
+        if same > AT_ONCE {
+            return self.is_among(low, *place, |_| true);
+        }
+        let (some, mut may_be) = (low as u64 & self.head.some_bits, false);
+        for next in 0..AT_ONCE {
+            let index = (place.index + next).min(self.head.count - 1);
+            may_be |= (next < same) & (self.some_low(index) == some);
+        }
+        may_be && (0..same).any(|next| self.low(place.index + next) == low)
     }
 
     /// The same where one key may be there several times, and `is_it` says which of them is meant, by its number.
     #[inline(always)]
-    pub fn matches(&self, key: u128, place: &mut Place, mut is_it: impl FnMut(usize) -> bool) -> bool {
+    pub fn matches(&self, key: u128, place: &mut Place, is_it: impl FnMut(usize) -> bool) -> bool {
         let Some((upper, low)) = self.split(key) else { return false };
         self.skip_to(upper, place);
-        let mut at = *place;
+        self.is_among(low, *place, is_it)
+    }
+
+    /// Is one of the keys from this place on, which have the same upper part, the one with these low bits?
+    #[inline(always)]
+    fn is_among(&self, low: u128, mut at: Place, mut is_it: impl FnMut(usize) -> bool) -> bool {
         while at.index < self.head.count && self.word(at.bit / 64) >> (at.bit % 64) & 1 == 1 {
             match self.low(at.index).cmp(&low) {
                 std::cmp::Ordering::Equal if is_it(at.index) => return true,
@@ -351,32 +388,37 @@ mod tests {
         all
     }
 
-    /// Keys of so many bits, left-aligned, behind `common` zeros.
-    fn keys(draw: &mut Draw, bits: u32, common: u32, count: usize) -> Vec<u128> {
+    /// Keys of so many bits, left-aligned, behind `common` zeros; so many are in a row, on the whole.
+    fn keys(draw: &mut Draw, bits: u32, common: u32, count: usize, row: usize) -> Vec<u128> {
         let mut one = || {
             let random = (draw.bits() as u128) << 64 | draw.bits() as u128;
             random >> (128 - bits) << (128 - bits) << common >> common
         };
-        let all: BTreeSet<u128> = (0..count).map(|_| one()).collect();
+        let least = 1 << (128 - bits);
+        let rows = (0..count / row).map(|_| one());
+        let all: BTreeSet<u128> =
+            rows.flat_map(|key| (0..row as u128).map_while(move |at| key.checked_add(at * least))).collect();
         all.into_iter().collect()
     }
 
     #[test]
     fn keys_come_back_and_are_found() {
         let mut draw = Draw::new(0);
-        for (bits, common, count) in [
-            (24, 0, 30_000),
-            (24, 8, 9),
-            (34, 0, 20_000),
-            (60, 3, 20_000),
-            (64, 0, 1),
-            (64, 0, 2),
-            (100, 0, 5_000),
-            (128, 0, 5_000),
-            (128, 0, 2),
-            (128, 6, 3_000),
+        for (bits, common, count, row) in [
+            (24, 0, 30_000, 1),
+            (24, 8, 9, 1),
+            (34, 0, 20_000, 1),
+            (60, 3, 20_000, 1),
+            (64, 0, 1, 1),
+            (64, 0, 2, 1),
+            (100, 0, 5_000, 1),
+            (128, 0, 5_000, 1),
+            (128, 0, 2, 1),
+            (128, 6, 3_000, 1),
+            (50, 0, 20_000, 7),
+            (100, 2, 9_000, 70),
         ] {
-            let all = keys(&mut draw, bits, common, count);
+            let all = keys(&mut draw, bits, common, count, row);
             let set: BTreeSet<u128> = all.iter().copied().collect();
             let mut bytes = vec![0; 4096];
             for range in blocks(&all, 128 - bits, 4096) {
@@ -422,7 +464,7 @@ mod tests {
 
     #[test]
     fn keys_take_little_more_than_their_distance() {
-        let all = keys(&mut Draw::new(0), 50, 0, 1 << 20);
+        let all = keys(&mut Draw::new(0), 50, 0, 1 << 20, 1);
         let ranges = blocks(&all, 78, 16 << 10);
         let bits = ranges.len() as f64 * f64::from(16 << 13) / all.len() as f64;
         // 2^50 values for 2^20 keys: 30 bits, and about two.

@@ -1,30 +1,43 @@
 //! States that are not held in memory and may be on disk: they wait, in the order in which they were found, until the runs
-//! are asked. Beside each state wait the way to it and its key, which then need not be computed again.
+//! are asked. With each state waits the way to it, and its key where that would have to be computed again. Where the key
+//! tells the state, it waits instead.
 
 use super::sieve::Sieve;
 use crate::budget::Grant;
 use crate::disk::{Shortage, Spill};
 use crate::hash;
+use crate::packing::Packing;
 use crate::queue::Queue;
 
-/// Words beside a state: its parent, in two halves, and which successor of that it is.
+/// Words of the way to a state: its parent, in two halves, and which successor of that it is.
 pub const ORIGIN_WORDS: usize = 3;
+/// Words of a key beside a state; keys that tell states may have more.
+pub const KEY_WORDS: usize = 2;
 /// Candidates that are read at a time, at most, and words.
 const PIECE: usize = 1024;
 const PIECE_WORDS: usize = 32 << 10;
+/// Far fewer keys are not worth another look.
+const LEAST_PIECE: usize = 64;
 
+/// States that wait, each with the way to it. A record is that way, its key and the state; or only one of the two.
 #[derive(Debug)]
 pub struct Candidates {
     width: usize,
-    wide: bool,
-    /// Keys are hashes, and states are written behind them.
-    hashed: bool,
-    /// States with their origins.
-    states: Queue,
-    keys: Queue,
+    form: Form,
+    records: Queue,
     /// How many were read since there was none.
     read: u64,
     record: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Keys do not tell states, so both wait.
+    Both,
+    /// What is packed can be taken apart again.
+    Keys(Packing),
+    /// Keys are hashes of states, which are computed again.
+    States,
 }
 
 /// Candidates that no run knew.
@@ -38,35 +51,58 @@ pub struct Survivors {
     pub origins: Vec<(u64, u32)>,
 }
 
-impl Candidates {
-    /// Candidates of so many words, with keys of more than 64 bits if `wide`; `spills` are for states and for keys.
-    pub fn new(width: usize, wide: bool, grant: &Grant, spills: [Spill; 2]) -> Candidates {
-        let [states, keys] = spills;
-        Candidates {
-            width,
-            wide,
-            hashed: false,
-            states: Queue::new(width + ORIGIN_WORDS, grant.clone(), Some(states)),
-            keys: Queue::new(if wide { 4 } else { 2 }, grant.clone(), Some(keys)),
-            read: 0,
-            record: Vec::new(),
+impl Form {
+    /// Words of a key that waits.
+    fn key_words(&self) -> usize {
+        match self {
+            Form::Both => KEY_WORDS,
+            Form::Keys(packing) => packing.key_bits().div_ceil(u64::BITS) as usize * 2,
+            Form::States => 0,
         }
+    }
+
+    /// Words of a state that waits, of so many.
+    fn state_words(&self, width: usize) -> usize {
+        if matches!(self, Form::Keys(_)) { 0 } else { width }
+    }
+}
+
+impl Candidates {
+    /// Candidates of so many words.
+    pub fn new(width: usize, grant: &Grant, spill: Spill) -> Candidates {
+        let form = Form::Both;
+        let words = ORIGIN_WORDS + form.key_words() + form.state_words(width);
+        let records = Queue::new(words, grant.clone(), Some(spill));
+        Candidates { width, form, records, read: 0, record: Vec::new() }
+    }
+
+    /// From now on keys are those of a packing, which tell states; only while none waits.
+    pub(crate) fn pack(&mut self, packing: &Packing) {
+        self.take_form(Form::Keys(packing.clone()));
     }
 
     /// From now on keys are hashes of states; only while none waits.
     pub(crate) fn hash(&mut self) {
+        self.take_form(Form::States);
+    }
+
+    fn take_form(&mut self, form: Form) {
         assert!(self.is_empty());
-        (self.wide, self.hashed) = (false, true);
-        self.keys.reshape(2 + self.width);
+        self.form = form;
+        self.records.reshape(self.record_words());
+    }
+
+    fn record_words(&self) -> usize {
+        ORIGIN_WORDS + self.form.key_words() + self.form.state_words(self.width)
     }
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.records.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.records.is_empty()
     }
 
     /// How many there were since there was none.
@@ -76,112 +112,149 @@ impl Candidates {
 
     /// Makes room for `count` more, which must be written next, and returns the place of the first.
     pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
-        sharing(&mut self.keys, (&mut self.states, 0), |keys| keys.extend(count))?;
-        sharing(&mut self.states, (&mut self.keys, count), |states| states.extend(count))
+        self.records.extend(count)
     }
 
-    /// Writes a state for which room was made, and how it was found; `record` is a buffer.
-    pub fn write(&self, place: usize, state: &[u32], (parent, position): (u64, u32), record: &mut Vec<u32>) {
+    /// Writes a state with its key, for which room was made, and how it was found; `record` is a buffer.
+    pub fn write(&self, place: usize, state: &[u32], key: [u64; 2], origin: (u64, u32), record: &mut Vec<u32>) {
+        let (parent, position) = origin;
+        let key = key.map(halves);
         record.clear();
-        record.extend_from_slice(state);
         record.extend([(parent >> 32) as u32, parent as u32, position]);
-        self.states.write(place, record);
-        if self.hashed {
-            let hash = hash::words(state);
-            record.clear();
-            record.extend([(hash >> 32) as u32, hash as u32]);
-            record.extend_from_slice(state);
-            self.keys.write(place, record);
-        }
-    }
-
-    /// Writes the key of that state, unless that is a hash.
-    pub(crate) fn write_key(&self, place: usize, high: u64, low: u64) {
-        if self.hashed {
-            return;
-        }
-        let key = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32];
-        self.keys.write(place, &key[..if self.wide { 4 } else { 2 }]);
+        record.extend_from_slice(&key.as_flattened()[..self.form.key_words()]);
+        record.extend_from_slice(&state[..self.form.state_words(self.width)]);
+        self.records.write(place, record);
     }
 
     /// Puts the keys of the next candidates into the sieve, and says how many.
     pub(crate) fn fill(&mut self, sieve: &mut Sieve) -> Result<usize, Shortage> {
-        sharing(&mut self.keys, (&mut self.states, 0), |keys| keys.ready(1))?;
-        sieve.fill(&mut self.keys, self.wide, self.read)
+        sieve.begin(self.read, self.len());
+        let (words, key_words) = (self.record_words(), self.form.key_words());
+        while let wanted @ LEAST_PIECE.. = sieve.room_left() {
+            self.records.look(sieve.len(), wanted, &mut self.record).map_err(Shortage::Disk)?;
+            if self.record.is_empty() {
+                break;
+            }
+            for record in self.record.chunks_exact(words) {
+                let (key, state) = record[ORIGIN_WORDS..].split_at(key_words);
+                match self.form {
+                    Form::States => sieve.add(&halves(hash::words(state)), state),
+                    Form::Both | Form::Keys(_) => sieve.add(key, &[]),
+                }
+                .map_err(Shortage::Disk)?;
+            }
+        }
+        Ok(sieve.len())
     }
 
     /// Reads some of those in the sieve, from the one at place `at` on, of which there are `left`.
     pub(crate) fn read(&mut self, sieve: &Sieve, at: usize, left: usize, out: &mut Survivors) -> Result<(), Shortage> {
         out.states.clear();
         out.origins.clear();
-        let piece = (PIECE_WORDS / (self.width + ORIGIN_WORDS)).clamp(1, PIECE);
-        out.of = sharing(&mut self.states, (&mut self.keys, 0), |states| states.ready(piece.min(left)))?;
-        self.states.read(0, out.of, &mut self.record);
-        for (record, at) in self.record.chunks_exact(self.width + ORIGIN_WORDS).zip(at..) {
+        let words = self.record_words();
+        let piece = (PIECE_WORDS / words).clamp(1, PIECE);
+        out.of = self.records.ready(piece.min(left))?;
+        self.records.read(0, out.of, &mut self.record);
+        for (record, at) in self.record.chunks_exact(words).zip(at..) {
             if !sieve.is_known(at) {
-                let (state, origin) = record.split_at(self.width);
-                out.states.extend_from_slice(state);
+                let (origin, rest) = record.split_at(ORIGIN_WORDS);
+                match &self.form {
+                    Form::Keys(packing) => packing.decode(rest, &mut out.states),
+                    Form::Both | Form::States => out.states.extend_from_slice(&rest[self.form.key_words()..]),
+                }
                 out.origins.push(((origin[0] as u64) << 32 | origin[1] as u64, origin[2]));
             }
         }
-        self.states.advance(out.of);
-        self.read = if self.states.is_empty() { 0 } else { self.read + out.of as u64 };
+        self.records.advance(out.of);
+        self.read = if self.records.is_empty() { 0 } else { self.read + out.of as u64 };
         Ok(())
     }
 }
 
-/// Does something with one queue. Both have one grant, so if that is used up the other one, in which so many states are still to be
-/// written, gives some of it away.
-fn sharing<T>(
-    one: &mut Queue,
-    (other, unwritten): (&mut Queue, usize),
-    mut act: impl FnMut(&mut Queue) -> Result<T, Shortage>,
-) -> Result<T, Shortage> {
-    loop {
-        match act(one) {
-            Err(Shortage::Memory) if other.spare_one(unwritten)? => {}
-            done => return done,
-        }
-    }
+/// The leading word first.
+fn halves(key: u64) -> [u32; 2] {
+    [(key >> 32) as u32, key as u32]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sieve::Asked;
     use super::*;
     use crate::budget::Budget;
     use crate::disk::SLOT;
     use crate::disk::faulty::Faulty;
 
-    /// States are much wider than their keys, so they have taken all memory before keys need any more.
-    #[test]
-    fn states_and_keys_share_their_memory() {
-        let width = 40;
-        let grant = Budget::new(7 * SLOT as u64).grant("candidates", u64::MAX);
-        let spill = || Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited());
-        let mut candidates = Candidates::new(width, false, &grant, [spill(), spill()]);
-        let (mut record, count) = (Vec::new(), 50_000u32);
-        for numbers in (0..count).collect::<Vec<_>>().chunks(70) {
+    const COUNT: u32 = 50_000;
+
+    fn spill() -> Spill {
+        Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited())
+    }
+
+    /// A state with this number, of so many words.
+    fn state(number: u32, width: usize) -> Vec<u32> {
+        (0..width as u32).map(|word| number.wrapping_mul(word * 2 + 1)).collect()
+    }
+
+    /// Sends states through a sieve that holds few of them at a time.
+    fn come_back(mut candidates: Candidates, width: usize, key_of: impl Fn(&[u32]) -> [u64; 2]) {
+        let (mut record, mut sieve_width) = (Vec::new(), 0);
+        if matches!(candidates.form, Form::States) {
+            sieve_width = width;
+        }
+        for numbers in (0..COUNT).collect::<Vec<_>>().chunks(70) {
             let place = candidates.extend(numbers.len()).unwrap();
             for (place, &number) in (place..).zip(numbers) {
-                candidates.write(place, &vec![number; width], (number.into(), 7), &mut record);
-                candidates.write_key(place, (number as u64) << 40, 0);
+                let state = state(number, width);
+                candidates.write(place, &state, key_of(&state), ((number as u64) << 20, 7), &mut record);
             }
         }
-        let runs = std::sync::Arc::new(Spill::over(vec![Box::new(Faulty::sound())], SLOT, Grant::unlimited()));
-        let mut sieve = Sieve::new(1, 40_000, 0, &runs, &Grant::unlimited()).unwrap();
+        let runs = std::sync::Arc::new(spill());
+        let mut sieve = Sieve::new(1, 40_000, sieve_width, &runs, &Grant::unlimited()).unwrap();
         let (mut survivors, mut next) = (Survivors::default(), 0);
         while !candidates.is_empty() {
             let sifted = candidates.fill(&mut sieve).unwrap();
+            let mut keys = Vec::new();
+            let ask = |asked: &Asked| {
+                keys.extend(asked.open().map(|question| (question.number(), question.key())));
+                Ok(())
+            };
+            sieve.ask(0, ask).unwrap();
+            keys.sort_unstable();
+            assert_eq!(keys.len(), sifted);
+            for (number, key) in keys {
+                let [high, low] = key_of(&state(number as u32, width));
+                assert_eq!(key, (high as u128) << 64 | low as u128);
+            }
             let mut read = 0;
             while read < sifted {
                 candidates.read(&sieve, read, sifted - read, &mut survivors).unwrap();
                 read += survivors.of;
-                for (state, &origin) in survivors.states.chunks(width).zip(&survivors.origins) {
-                    assert!(state.iter().all(|&word| word == next) && origin == (next.into(), 7));
+                for (found, &origin) in survivors.states.chunks(width).zip(&survivors.origins) {
+                    assert_eq!((found, origin), (&state(next, width)[..], ((next as u64) << 20, 7)));
                     next += 1;
                 }
             }
         }
-        assert_eq!(next, count);
+        assert_eq!(next, COUNT);
+    }
+
+    #[test]
+    fn what_waits_comes_back_whatever_waits() {
+        let seven = || Budget::new(7 * SLOT as u64).grant("candidates", u64::MAX);
+        let hash = |state: &[u32]| [hash::words(state), 0];
+        come_back(Candidates::new(40, &seven(), spill()), 40, hash);
+        let mut hashed = Candidates::new(40, &seven(), spill());
+        hashed.hash();
+        come_back(hashed, 40, hash);
+        for width in [1, 2, 3, 4] {
+            let packing = Packing::new(&vec![u32::MAX; width]).unwrap();
+            let mut packed = Candidates::new(width, &seven(), spill());
+            packed.pack(&packing);
+            come_back(packed, width, |state| {
+                let (mut high, mut low) = (Vec::new(), Vec::new());
+                packing.encode(state, &mut high, &mut low);
+                [high[0], low.first().copied().unwrap_or(0)]
+            });
+        }
     }
 }

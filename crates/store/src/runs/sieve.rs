@@ -9,15 +9,11 @@
 
 use crate::batch::shard_of;
 use crate::budget::{Full, Grant};
-use crate::disk::{Shortage, Slot, Spill, SpillError};
-use crate::queue::Queue;
+use crate::disk::{Slot, Spill, SpillError};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Keys taken from the queue at a time; far fewer are not worth another look.
-const PIECE: usize = 4096;
-const LEAST_PIECE: usize = 64;
 /// Shards and parts are not filled evenly: this much of their room is counted on.
 const LOAD_PERCENT: usize = 80;
 const LEAST_KEYS: usize = 64;
@@ -294,41 +290,38 @@ impl Sieve {
         if divided.all << bits > one.all { divided } else { one }
     }
 
-    /// Takes as many keys as it can from those that wait, of which the first is candidate number `first` and which are longer
-    /// than 64 bits if `wide`. They are dropped from the queue. Returns how many it took.
-    pub fn fill(&mut self, keys: &mut Queue, wide: bool, first: u64) -> Result<usize, Shortage> {
+    /// Empties it, for as many as it can take of so many keys, of which the first is that of candidate number `first`.
+    pub fn begin(&mut self, first: u64, waiting: usize) {
         (self.first, self.len) = (first, 0);
-        self.division = self.divided_for(keys.len().min(self.room));
-        let (division, spill) = (self.division, self.spill.clone());
+        self.division = self.divided_for(waiting.min(self.room));
         for shard in &mut self.shards {
             let parts = &mut own(shard).parts;
-            parts.drain(..).flat_map(|part| part.far).for_each(|slot| spill.release(slot));
-            parts.resize_with(1 << division.bits, Part::default);
+            parts.drain(..).flat_map(|part| part.far).for_each(|slot| self.spill.release(slot));
+            parts.resize_with(1 << self.division.bits, Part::default);
         }
-        let (shard_bits, words) = (self.shards.len().ilog2(), if wide { 4 } else { 2 });
-        let mut piece = Vec::new();
-        loop {
-            let wanted = PIECE.min(self.room - self.len).min(self.least_room());
-            let enough = self.len > 0 && wanted < LEAST_PIECE;
-            let ready = if enough { 0 } else { keys.ready(wanted)? };
-            if ready == 0 {
-                break;
-            }
-            keys.read(0, ready, &mut piece);
-            for record in piece.chunks_exact(words + self.width) {
-                let (key, vector) = record.split_at(words);
-                let high = (key[0] as u64) << 32 | key[1] as u64;
-                let part = shard_of(high << shard_bits, division.bits);
-                let mut item = [0, 0, 0, 0, self.len as u32];
-                item[..words].copy_from_slice(key);
-                let shard = own(&mut self.shards[shard_of(high, shard_bits)]);
-                shard.add(item, vector, part, division, &spill).map_err(Shortage::Disk)?;
-                self.len += 1;
-            }
-            keys.advance(ready);
-        }
-        self.known[..self.len.div_ceil(64)].iter_mut().for_each(|bits| *bits.get_mut() = 0);
-        Ok(self.len)
+        self.known.iter_mut().for_each(|bits| *bits.get_mut() = 0);
+    }
+
+    /// How many keys are in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// So many more fit, whatever they are.
+    pub fn room_left(&mut self) -> usize {
+        (self.room - self.len).min(self.least_room())
+    }
+
+    /// Adds a key, of which these are the leading words and the others zero, and the vector whose hash it is if it is one. There must be room.
+    #[inline(always)]
+    pub fn add(&mut self, key: &[u32], vector: &[u32]) -> Result<(), SpillError> {
+        let shard_bits = self.shards.len().ilog2();
+        let mut item = [0, 0, 0, 0, self.len as u32];
+        item[..key.len()].copy_from_slice(key);
+        let (high, division) = (high_of(&item), self.division);
+        let part = shard_of(high << shard_bits, division.bits);
+        self.len += 1;
+        own(&mut self.shards[shard_of(high, shard_bits)]).add(item, vector, part, division, &self.spill)
     }
 
     /// So many keys fit into every part.

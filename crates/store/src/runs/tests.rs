@@ -3,7 +3,7 @@ use crate::arena::Arena;
 use crate::budget::Budget;
 use crate::disk::faulty::Faulty;
 use crate::packed;
-use crate::queue::Queue;
+use crate::packing::Packing;
 use plimsoll_ir::random::Draw;
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU8;
@@ -21,6 +21,7 @@ struct Twin {
     shard: u128,
     /// What is expected of the candidates that wait.
     expected: Vec<bool>,
+    packing: Packing,
     bits: u32,
 }
 
@@ -28,13 +29,16 @@ const SHARD_BITS: u32 = 3;
 
 impl Twin {
     fn new(keep: Keep, bits: u32, disk: Faulty) -> Twin {
-        let (wide, grant) = (bits > 64, Budget::new(4 << 20).grant("store", 4 << 20));
-        let spills = [(); 2].map(|()| spill(Faulty::sound(), crate::disk::SLOT));
-        let candidates = Candidates::new(1, wide, &Grant::unlimited(), spills);
+        let grant = Budget::new(4 << 20).grant("store", 4 << 20);
+        let used: Vec<u32> = (0..bits.div_ceil(32)).map(|word| u32::MAX >> (32 - (bits - word * 32).min(32))).collect();
+        let packing = Packing::new(&used).unwrap();
+        let mut candidates =
+            Candidates::new(used.len(), &Grant::unlimited(), spill(Faulty::sound(), crate::disk::SLOT));
+        candidates.pack(&packing);
         let layers = Layers::new(keep, candidates, spill(disk, BLOCK_BYTES), &grant);
         let arena = Arena::new(Grant::unlimited());
         let table = Packed::new(bits, SHARD_BITS, &arena).unwrap();
-        Twin { layers, table, arena, seen: HashSet::new(), shard: 5, expected: Vec::new(), bits }
+        Twin { layers, table, arena, seen: HashSet::new(), shard: 5, expected: Vec::new(), packing, bits }
     }
 
     fn meet(&mut self, key: u128) {
@@ -46,8 +50,8 @@ impl Twin {
             assert!(!fresh);
         } else if self.layers.defers() {
             let place = self.layers.candidates.extend(1).unwrap();
-            self.layers.candidates.write(place, &[self.expected.len() as u32], (7, 8), &mut Vec::new());
-            self.layers.candidates.write_key(place, (key >> 64) as u64, key as u64);
+            let (halves, origin) = ([(key >> 64) as u64, key as u64], (self.expected.len() as u64, 8));
+            self.layers.candidates.write(place, &[], halves, origin, &mut Vec::new());
             self.expected.push(fresh);
         } else {
             assert!(fresh);
@@ -68,12 +72,18 @@ impl Twin {
                 self.layers.sift(shard).map_err(Shortage::Disk)?;
             }
             while self.layers.survivors(&mut survivors)? {
-                assert!(survivors.origins.iter().all(|&origin| origin == (7, 8)));
-                found.extend_from_slice(&survivors.states);
+                assert!(survivors.origins.iter().all(|&(_, position)| position == 8));
+                found.extend(survivors.origins.iter().map(|&(number, _)| number));
+                let (mut high, mut low) = (Vec::new(), Vec::new());
+                self.packing.encode(&survivors.states, &mut high, &mut low);
+                let lows = low.into_iter().chain(std::iter::repeat(0));
+                assert!(
+                    high.iter().zip(lows).all(|(&high, low)| self.seen.contains(&((high as u128) << 64 | low as u128)))
+                );
             }
         }
         let expected = std::mem::take(&mut self.expected);
-        let expected: Vec<u32> = (0..).zip(expected).filter(|(_, fresh)| *fresh).map(|(number, _)| number).collect();
+        let expected: Vec<u64> = (0..).zip(expected).filter(|(_, fresh)| *fresh).map(|(number, _)| number).collect();
         assert_eq!(found, expected);
         self.layers.level += 1;
         self.layers.end_seal(self.layers.level);
@@ -117,13 +127,15 @@ fn many_candidates_pass_in_order_and_each_once() {
         let (budget, words) = (Budget::new(1 << 20), if wide { 4 } else { 2 });
         let mut sieve = Sieve::new(shards, bytes, 0, &disk, &budget.grant("sieve", u64::MAX)).unwrap();
         assert!(sieve.bytes() <= bytes + (shards as u64) * 64 * 2 * 20, "{}", sieve.bytes());
-        let mut keys = Queue::new(words, Grant::unlimited(), None);
         let all: Vec<Vec<u32>> = (0..20_000).map(|_| (0..words).map(|_| draw.bits() as u32).collect()).collect();
-        let first = keys.extend(all.len()).unwrap();
-        all.iter().zip(first..).for_each(|(key, place)| keys.write(place, key));
         let (mut done, mut rounds) = (0, 0);
-        while !keys.is_empty() {
-            let count = sieve.fill(&mut keys, wide, done as u64).unwrap();
+        while done < all.len() {
+            sieve.begin(done as u64, all.len() - done);
+            while let room @ 1.. = sieve.room_left().min(all.len() - done - sieve.len()) {
+                let next = done + sieve.len();
+                all[next..next + room].iter().for_each(|key| sieve.add(key, &[]).unwrap());
+            }
+            let count = sieve.len();
             let mut met = vec![false; count];
             for shard in 0..shards {
                 let mut last = 0;
@@ -211,16 +223,16 @@ fn vectors_are_told_apart_where_their_hashes_are_equal() {
     // A sieve that holds all of them, and one that has most on disk.
     for bytes in [1 << 20, 40 << 10] {
         let mut sieve = Sieve::new(1, bytes, WIDTH, &disk, &Grant::unlimited()).unwrap();
-        let mut keys = Queue::new(2 + WIDTH, Grant::unlimited(), None);
-        let first = keys.extend(20_000).unwrap();
-        for number in 0..20_000 {
-            let hash = hash(number);
-            let record = [&[(hash >> 32) as u32, hash as u32][..], &vector(number)].concat();
-            keys.write(first + number as usize, &record);
-        }
         let mut done = 0;
-        while !keys.is_empty() {
-            let count = sieve.fill(&mut keys, false, done).unwrap();
+        while done < 20_000 {
+            sieve.begin(done, 20_000 - done as usize);
+            while let room @ 1.. = sieve.room_left().min(20_000 - done as usize - sieve.len()) {
+                for number in (done + sieve.len() as u64..).take(room) {
+                    let hash = hash(number);
+                    sieve.add(&[(hash >> 32) as u32, hash as u32], &vector(number)).unwrap();
+                }
+            }
+            let count = sieve.len();
             sieve.ask(0, |asked| merged.answer(asked).map(|_| ())).unwrap();
             assert!((0..count).all(|at| sieve.is_known(at) == all.contains(&(done + at as u64))));
             done += count as u64;

@@ -5,7 +5,6 @@ use crate::budget::Full;
 use crate::codec::{Coder, Keys};
 use crate::packed::Run;
 use crate::recent::Recent;
-use crate::runs::Candidates;
 
 /// So few keys are not worth sorting.
 const FEW: usize = 64;
@@ -153,8 +152,10 @@ impl Entry {
         self.states.recognised(block, parents, lanes_of);
     }
 
-    /// Writes the keys of the fresh states, in the same order, to `candidates` from `place` on; after [`Entry::fresh`].
-    pub fn write_keys(&self, candidates: &Candidates, place: usize) {
-        self.states.fresh_keys(|index, high, low| candidates.write_key(place + index, high, low));
+    /// Puts both halves of the keys of the fresh states, in the same order, into `keys`; after [`Entry::fresh`].
+    pub fn fresh_keys(&self, keys: &mut Vec<[u64; 2]>) {
+        keys.clear();
+        keys.resize(self.fresh_count() as usize, [0; 2]);
+        self.states.fresh_keys(|index, high, low| keys[index] = [high, low]);
     }
 }

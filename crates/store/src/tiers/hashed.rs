@@ -157,7 +157,7 @@ mod tests {
         let (width, budget) = (6, Budget::new(4 << 20));
         let (grant, others) = (budget.grant("store", u64::MAX), budget.grant("others", u64::MAX));
         let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-        let candidates = Candidates::new(width, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let candidates = Candidates::new(width, &Grant::unlimited(), spill(SLOT));
         let mut coder = Coder::new(Codec::Tree, &vec![u32::MAX; width], &grant).unwrap();
         coder.reserve(1000).unwrap();
         let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);

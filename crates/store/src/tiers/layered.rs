@@ -109,6 +109,11 @@ impl Tiers {
         };
         let keys = self.shards.iter().map(|shard| leaving(&lock(shard))).sum();
         below.layers.level = level;
+        if let Coder::Packed(packing) = coder
+            && !below.layers.defers()
+        {
+            below.layers.candidates.pack(packing);
+        }
         below.layers.begin_flush(self.shard_bits, keys, coder.bytes() as u64);
     }
 
@@ -215,7 +220,7 @@ mod tests {
     fn memory_keeps_what_was_found_since_the_flush_before() {
         let grant = Budget::new(256 << 10).grant("store", u64::MAX);
         let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-        let candidates = Candidates::new(1, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let candidates = Candidates::new(1, &Grant::unlimited(), spill(SLOT));
         let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
         let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
         let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
@@ -261,7 +266,7 @@ mod tests {
         let budget = Budget::new(256 << 10);
         let grant = budget.grant("store", u64::MAX);
         let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-        let candidates = Candidates::new(1, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+        let candidates = Candidates::new(1, &Grant::unlimited(), spill(SLOT));
         let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
         let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
         let mut tiers = Tiers::exact(&coder, 2, &grant).unwrap().above(layers);
@@ -311,7 +316,7 @@ mod tests {
             let budget = Budget::new(6 << 20);
             let (grant, others) = (budget.grant("store", u64::MAX), budget.grant("others", u64::MAX));
             let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-            let candidates = Candidates::new(1, false, &Grant::unlimited(), [spill(SLOT), spill(SLOT)]);
+            let candidates = Candidates::new(1, &Grant::unlimited(), spill(SLOT));
             let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
             let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
             let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
