@@ -13,7 +13,7 @@
 
 use crate::hash;
 use crate::tiers::Block;
-use crate::width::{NARROW, by_width};
+use crate::width::{NARROW, are_same, by_width};
 
 /// Bytes of keys or of states that are remembered, about, unless somebody says otherwise.
 pub(crate) const BYTES: usize = 128 << 10;
@@ -157,11 +157,11 @@ impl Recent {
         for bounds in block.firsts.windows(2) {
             let parent = parents.next();
             for (state, position) in states[bounds[0] as usize..bounds[1] as usize].iter().zip(bounds[0]..) {
-                if parent == Some(state) {
+                if parent.is_some_and(|parent| are_same(parent, state)) {
                     continue;
                 }
                 let place = &mut held[hash::scale(hash::words(state), *places)];
-                let differs = place != state;
+                let differs = !are_same(place, state);
                 // One after the other: a copy of the state on its way to both would wait for itself.
                 *place = *state;
                 kept[count] = *state;
