@@ -54,22 +54,9 @@ fn missing(interp: &Interp, promela: &Promela, lived: &mut BTreeSet<(usize, usiz
         let var = process.location.index();
         layout.address(var, &interp.system().vars[var].ty, &[]).slot(&[])
     };
-    let places: Vec<(Slot, Vec<(usize, usize)>)> =
-        interp.system().processes.iter().map(place).zip(promela.tenants()).collect();
-    let mut note = |state: &[u32]| {
-        for (number, (place, tenants)) in places.iter().enumerate() {
-            let mut location = (place.load(state) as usize).checked_sub(1);
-            for &(proctype, count) in tenants {
-                match location {
-                    Some(at) if at < count => {
-                        lived.insert((number, proctype));
-                        break;
-                    }
-                    at => location = at.map(|at| at - count),
-                }
-            }
-        }
-    };
+    let places: Vec<Home> = interp.system().processes.iter().map(place).zip(promela.tenants()).collect();
+    let runners = promela.runners();
+    let may_run = |state: &[u32]| living(&places, state).any(|(_, proctype, location)| runners[proctype][location]);
     let mut out = Successors::new(interp.width());
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..WALKS {
@@ -81,10 +68,15 @@ fn missing(interp: &Interp, promela: &Promela, lived: &mut BTreeSet<(usize, usiz
             let sound = out.iter().filter(|(_, step)| !step.is_fault()).count() as u64;
             let choice = ((random >> 33) * sound) >> 31;
             let Some((state, _)) = out.iter().filter(|(_, step)| !step.is_fault()).nth(choice as usize) else { break };
+            // From here on nobody asks for anything.
+            if !may_run(state) {
+                break;
+            }
             let state = state.to_vec();
             out.clear();
             interp.successors(&state, &mut out);
-            out.iter().filter(|(_, step)| !step.is_fault()).for_each(|(state, _)| note(state));
+            let found = out.iter().filter(|(_, step)| !step.is_fault()).flat_map(|(state, _)| living(&places, state));
+            lived.extend(found.map(|(number, proctype, _)| (number, proctype)));
             let mut faults = out.iter().map(|(_, step)| step).filter(|step| step.is_fault());
             if let Some(request) = faults.find_map(|step| request_of(&state, step, interp, promela)) {
                 return Some(request);
@@ -92,6 +84,23 @@ fn missing(interp: &Interp, promela: &Promela, lived: &mut BTreeSet<(usize, usiz
         }
     }
     None
+}
+
+/// Where the location of a process is, and which proctypes it may be of, each with the number of its locations.
+type Home = (Slot, Vec<(usize, usize)>);
+
+/// For each process that lives its number, its proctype and where in that it is.
+fn living(homes: &[Home], state: &[u32]) -> impl Iterator<Item = (usize, usize, usize)> {
+    homes.iter().enumerate().filter_map(|(number, (place, tenants))| {
+        let mut location = (place.load(state) as usize).checked_sub(1)?;
+        for &(proctype, count) in tenants {
+            match location.checked_sub(count) {
+                None => return Some((number, proctype, location)),
+                Some(left) => location = left,
+            }
+        }
+        None
+    })
 }
 
 /// The message of a step that goes wrong because it needs more room.

@@ -11,7 +11,7 @@
 mod elements;
 mod hunt;
 
-use super::ast::{Label, Proctype, Step, Stmt};
+use super::ast::{Expr, Label, Proctype, Step, Stmt, StmtKind, walk_statements};
 use super::lexer::Site;
 use elements::{Elements, Id, Kind};
 use std::collections::HashMap;
@@ -87,6 +87,41 @@ pub fn automaton<'a>(
     let labels = labels.map(|(label, id)| (label.clone(), builder.numbers.get(id).copied())).collect();
     let elements = builder.elements.count;
     if builder.errors.is_empty() { Ok(Automaton { start, locations, labels, elements }) } else { Err(builder.errors) }
+}
+
+impl Automaton<'_> {
+    /// Which locations such a transition may follow.
+    pub fn leading_to(&self, wanted: impl Fn(&Transition) -> bool) -> Vec<bool> {
+        let mut leading = vec![false; self.locations.len()];
+        loop {
+            let before = leading.clone();
+            for (number, location) in self.locations.iter().enumerate() {
+                let leads = |next: &Transition| wanted(next) || next.target.is_some_and(|target| leading[target]);
+                leading[number] = location.transitions.iter().any(leads);
+            }
+            if leading == before {
+                return leading;
+            }
+        }
+    }
+}
+
+impl Transition<'_> {
+    /// May it run a process?
+    pub fn runs(&self) -> bool {
+        let mut runs = false;
+        let mut look = |step: &Step| step.walk(&mut |part| runs |= matches!(part, Expr::Run(_)));
+        match self.action {
+            Action::Step(step) => look(step),
+            Action::DStep(body) => walk_statements(body, &mut |stmt| {
+                if let StmtKind::Step(step) = &stmt.kind {
+                    look(step);
+                }
+            }),
+            Action::Jump | Action::Else | Action::Die => {}
+        }
+        runs
+    }
 }
 
 struct Builder<'a> {

@@ -130,6 +130,13 @@ impl Promela {
         (config != self.config).then(|| Promela { config, ..self.clone() })
     }
 
+    /// For each proctype and each of its locations: may whoever is there run a process, now or later?
+    pub fn runners(&self) -> Vec<Vec<bool>> {
+        let found = |proctype| flow::automaton(proctype, &self.program.remote_labels, false);
+        let runners = |proctype| found(proctype).map_or(Vec::new(), |found| found.leading_to(|step| step.runs()));
+        self.program.proctypes.iter().map(runners).collect()
+    }
+
     /// For each process of the system, the number of a proctype and how many locations it has, in the order of the
     /// locations; location 0 is that of no proctype.
     pub fn tenants(&self) -> Vec<Vec<(usize, usize)>> {
