@@ -87,14 +87,13 @@ impl Whole {
 
     /// Folds its states, all of which were written; false if that gains nothing or there is no memory for it.
     pub fn fold(&self, width: usize, arena: &Arena) -> bool {
-        let packed = differences::pack(self.words.len(), width, |words| load(&self.words, words));
-        self.keep(&packed, arena)
+        let states: Vec<u32> = self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+        self.keep(&differences::pack(&states, width), arena)
     }
 
     /// The same where nobody else can reach them.
     pub fn fold_alone(&mut self, width: usize, arena: &Arena) -> bool {
-        let states = alone(&mut self.words);
-        let packed = differences::pack(states.len(), width, |words| words.copy_from_slice(states));
+        let packed = differences::pack(alone(&mut self.words), width);
         self.keep(&packed, arena)
     }
 
@@ -114,10 +113,6 @@ impl Whole {
 
 fn store(place: &[AtomicU32], state: &[u32]) {
     place.iter().zip(state).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
-}
-
-fn load(words: &[AtomicU32], copy: &mut [u32]) {
-    copy.iter_mut().zip(words).for_each(|(copy, word)| *copy = word.load(Ordering::Relaxed));
 }
 
 /// Words that nobody else can reach. They are copied in larger pieces then.

@@ -12,18 +12,25 @@ const LAST: u8 = 0x80;
 /// So many bytes can be read wherever something is.
 const BEHIND: usize = 4;
 
-/// The differences between states of `width` words, `len` words in all, which are copied by `fill`.
-pub fn pack(len: usize, width: usize, fill: impl FnOnce(&mut [u32])) -> Vec<u8> {
-    // They are compared behind one of zeros, and may be read beyond their end.
-    let mut words = vec![0; width + len + GROUP];
-    fill(&mut words[width..width + len]);
+/// The differences between states of `width` words, which are end to end.
+pub fn pack(states: &[u32], width: usize) -> Vec<u8> {
     let groups = width.div_ceil(GROUP);
     // The last group may end before its eight words do.
     let last_mask = u32::MAX >> ((groups * GROUP - width) * 4);
     let mut piece = vec![0; groups * (1 + MOST_BYTES) + ROOM];
-    let mut out = Vec::with_capacity(len * 4);
-    for state in (0..len).step_by(width) {
-        let (last, now) = (&words[state..], &words[state + width..]);
+    let mut out = Vec::with_capacity(states.len() * 4);
+    // The first state comes after one of zeros, and behind the last ones there must be something to read: these are copied.
+    let mut copies = vec![0; 2 * width + GROUP];
+    for start in (0..states.len()).step_by(width) {
+        let (last, now) = if start > 0 && start + groups * GROUP <= states.len() {
+            (&states[start - width..], &states[start..])
+        } else {
+            if let Some(before) = start.checked_sub(width) {
+                copies[..width].copy_from_slice(&states[before..start]);
+            }
+            copies[width..2 * width].copy_from_slice(&states[start..start + width]);
+            (&copies[..], &copies[width..])
+        };
         let (mut end, mut head) = (0, 0);
         for group in 0..groups {
             if group % 8 == 0 {
@@ -130,7 +137,7 @@ mod tests {
                     state.clone()
                 })
                 .collect();
-            let packed = pack(states.len(), width, |words| words.copy_from_slice(&states));
+            let packed = pack(&states, width);
             let mut back = Vec::new();
             unpack(&packed, width, 300, |number, state| {
                 assert_eq!(number, back.len() / width);
