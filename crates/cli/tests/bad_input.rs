@@ -1,9 +1,6 @@
 //! Whatever is given to the program: a clear message and the right exit code, never a panic.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{PROGRAM, code, run};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -179,7 +176,7 @@ fn a_closed_pipe_is_no_catastrophe() {
     let folder = Folder::new();
     let sound = folder.file("sound.dve", SOUND);
     for arguments in [["check"], ["info"], ["simulate"]] {
-        let mut child = std::process::Command::new(common::PROGRAM)
+        let mut child = std::process::Command::new(PROGRAM)
             .args(arguments)
             .arg(&sound)
             .stdout(std::process::Stdio::piped())

@@ -1,6 +1,7 @@
 //! The memory budget is for the whole process, and is checked from outside it.
 //!
-//! Everything is in one test: the system reports the peak over all children, so budgets go up.
+//! Everything is in one test: the system reports the peak over all children, so budgets go up. Checks with the same budget run
+//! side by side.
 
 #[path = "common/report.rs"]
 mod common;
@@ -9,37 +10,48 @@ use common::{report, root};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// The most memory any child so far had.
 fn peak_of_children() -> u64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as u64 * 1024
 }
 
+/// Runs checks that have the same budget on all processors; how many said yes.
+fn side_by_side<T: Sync>(checks: &[T], run: impl Fn(&T) -> bool + Sync) -> usize {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mine = std::iter::from_fn(|| checks.get(next.fetch_add(1, Ordering::Relaxed)));
+        mine.filter(|check| run(check)).count()
+    };
+    thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(some)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
 #[test]
 fn no_search_takes_more_memory_than_it_was_given() {
     let models = ["sliding_window_large", "philosophers_13", "peterson_filter_4", "bakery_4"];
+    let options = [&["--order", "bfs"][..], &["--order", "dfs"], &["--store", "plain"], &["--store", "tree"]];
+    let runs: Vec<_> = models.iter().flat_map(|model| options.map(|options| (model, options))).collect();
     let mut unfinished = 0;
     for megabytes in [16u64, 32, 48] {
-        for model in models {
-            for options in [&["--order", "bfs"][..], &["--order", "dfs"], &["--store", "plain"], &["--store", "tree"]] {
-                unfinished += within(model, megabytes, options) as u32;
-            }
-        }
+        unfinished += side_by_side(&runs, |(model, options)| within(model, megabytes, options));
     }
-    unfinished += within("sliding_window_large", 56, &["--executor", "interp", "--order", "dfs"]) as u32;
+    unfinished += within("sliding_window_large", 56, &["--executor", "interp", "--order", "dfs"]) as usize;
     // What waits goes to disk, so the memory that is left goes further.
     within("sliding_window_large", 56, &["--disk", "1G"]);
     assert!(unfinished > 15, "the models are too small for this test: {unfinished}");
-    for options in [&[][..], &["--disk", "1G"], &["--disk", "1G", "--strategy", "frontier-safety-net", "--exact"]] {
-        generated_within(60, options);
-    }
-    for (name, text, code, reason) in one_step() {
-        within_64(&name, &text, code, reason);
-    }
+    let options = [&[][..], &["--disk", "1G"], &["--disk", "1G", "--strategy", "frontier-safety-net", "--exact"]];
+    side_by_side(&options, |options| generated_within(60, options));
+    side_by_side(&one_step(), |(name, text, code, reason)| within_64(name, text, *code, reason));
 }
 
-/// Writes a graph, or gives up.
-fn generated_within(megabytes: u64, options: &[&str]) {
+/// Writes a graph, or gives up; returns whether it was written.
+fn generated_within(megabytes: u64, options: &[&str]) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let graph = folder.path().join("graph.aut");
     let model = root().join("models/dve/sliding_window_large.dve");
@@ -56,6 +68,7 @@ fn generated_within(megabytes: u64, options: &[&str]) {
     assert!(code == 20 || code == 0 && graph.exists(), "{options:?}: {report}");
     assert_eq!((report["exit_code"].as_i64(), report["complete"] == true), (Some(code.into()), code == 0), "{report}");
     assert!(report["states"].as_u64().unwrap() > 100_000, "{options:?}: {report}");
+    code == 0
 }
 
 /// Models whose text, start or single steps need much: name, text, exit code, beginning of the reason.
@@ -87,8 +100,8 @@ fn one_step() -> Vec<(String, String, i32, &'static str)> {
     .to_vec()
 }
 
-/// Checks a model with 64 MiB.
-fn within_64(name: &str, text: &str, expected: i32, reason: &str) {
+/// Checks a model with 64 MiB; returns whether that was enough.
+fn within_64(name: &str, text: &str, expected: i32, reason: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -97,6 +110,7 @@ fn within_64(name: &str, text: &str, expected: i32, reason: &str) {
     assert!(peak <= 64 << 20, "{name}: {peak} bytes of 64 MiB");
     assert_eq!(code, expected, "{name}: {report}");
     assert!(report["reason"].as_str().unwrap().starts_with(reason), "{name}: {}", report["reason"]);
+    code == 0
 }
 
 /// Runs a check and returns whether memory ran out.

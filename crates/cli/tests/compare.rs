@@ -1,9 +1,6 @@
 //! `plimsoll compare` on small folders made here.
 
-#[path = "common/run.rs"]
-mod run;
-
-use run::{PROGRAM, code, run};
+use crate::common::run::{PROGRAM, code, run};
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,9 +1,6 @@
 //! Whatever a model is checked under, the answer is the same.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{code, run};
 use serde_json::Value;
 
 fn model(name: &str) -> String {

@@ -1,10 +1,7 @@
 //! Every model in `models/` gives what its head says, in every configuration. The format of the heads is
 //! described in `models/README.md`.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

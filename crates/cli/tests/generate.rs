@@ -1,9 +1,6 @@
 //! Generated graphs: the same whatever the store, the workers and the memory, and whole or not there.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,7 @@
 //! What a person at a terminal relies on: files are whole or not there, options do something or say that they do not, and
 //! nothing wrong is passed over in silence.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{PROGRAM, code, run};
+use crate::common::run::{PROGRAM, code, run};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;

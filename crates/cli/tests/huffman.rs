@@ -1,9 +1,6 @@
 //! Huffman codes: exact with every row, smaller than vectors, and with a training that says what it found.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::Value;
 
 fn check(model: &str, options: &[&str]) -> (i32, Value) {

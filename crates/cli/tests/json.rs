@@ -1,9 +1,6 @@
 //! Every report fits the schema, which uses a small part of JSON Schema; the validator is below.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::{Value, json};
 
 fn schema() -> Value {

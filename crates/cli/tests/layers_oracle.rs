@@ -4,8 +4,7 @@
 //!
 //! Which models are tried is said in `common/corpus.rs`.
 
-#[path = "common/corpus.rs"]
-mod corpus;
+use crate::common::corpus;
 
 use plimsoll_model::{Around, Jit, Model, Successors};
 use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, bfs_with};

@@ -19,9 +19,9 @@ fn check(name: &str, text: &str, before: &str, arguments: &[&str]) -> (Option<i3
     (output.status.code(), report, start.elapsed())
 }
 
-/// Does the check end soon after a second, for want of time?
+/// Does the check end soon after a third of a second, for want of time?
 fn ends_in_time(name: &str, text: &str, arguments: &[&str]) {
-    let (code, report, took) = check(name, text, "", &[&["--time", "1s"], arguments].concat());
+    let (code, report, took) = check(name, text, "", &[&["--time", "300ms"], arguments].concat());
     assert_eq!(code, Some(20), "{name} {arguments:?}: {report}");
     assert!(
         report["reason"].as_str().unwrap().starts_with("time: the limit is reached"),

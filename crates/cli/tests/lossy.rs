@@ -1,9 +1,6 @@
 //! Stores that may take a state for another: never `holds`, always with the odds, and violations as good as any.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::Value;
 
 const LOSSY: [&str; 6] = ["digest:40", "digest:64", "digest:128", "bitstate", "bitstate:2", "adaptive"];

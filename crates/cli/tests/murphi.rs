@@ -1,9 +1,6 @@
 //! Murphi models from the command line: options and messages of that language.
 
-#[path = "common/run.rs"]
-mod run;
-
-use run::{code, run};
+use crate::common::run::{code, run};
 use serde_json::Value;
 
 /// Checks a model given as text: the exit code, and the report or the message.

@@ -2,8 +2,7 @@
 //!
 //! Which models are tried is said in `common/corpus.rs`.
 
-#[path = "common/corpus.rs"]
-mod corpus;
+use crate::common::corpus;
 
 use plimsoll_model::{Around, Jit, Model};
 use plimsoll_search::{

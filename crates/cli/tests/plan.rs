@@ -1,9 +1,6 @@
 //! `plan` knows what it has seen, says so where it does not know, and handles bad input like `check`.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{code, run};
 use serde_json::Value;
 
 fn model(name: &str) -> String {

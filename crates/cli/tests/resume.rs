@@ -1,9 +1,6 @@
 //! `check --checkpoint` and `resume`: whatever ends a search, it goes on to the same answer, or is refused with a reason.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{PROGRAM, code, run};
+use crate::common::run::{PROGRAM, code, run};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,6 @@
 //! Processes for which a model has no room until a search meets them, in every order, also where searches go on after errors.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{code, run};
 use serde_json::Value;
 use std::fs;
 

@@ -1,9 +1,6 @@
 //! Every strategy visits every state of every small model, and says when it could not.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::Value;
 
 /// Models with more states are left out.

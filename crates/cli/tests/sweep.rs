@@ -1,9 +1,6 @@
 //! `plimsoll sweep` on a folder of small models: tables, going on, and what can go wrong.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{PROGRAM, code, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -255,7 +252,7 @@ fn signal(name: &str, process: &str) {
 /// Starts a sweep over a model that takes long and returns it with the child that searches.
 fn long_sweep(folder: &Path) -> (std::process::Child, String) {
     fs::write(folder.join("long.dve"), model(1_000_000)).unwrap();
-    let sweep = Command::new(common::PROGRAM)
+    let sweep = Command::new(PROGRAM)
         .args(["sweep", "--max-states", "1000000000000", "--jobs", "1", "--memory", "2G", "--out"])
         .args([folder.join("out"), folder.join("long.dve")])
         .stdout(Stdio::null())

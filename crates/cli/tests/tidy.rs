@@ -94,6 +94,29 @@ fn no_file_knows_the_machine_it_was_written_on() {
 }
 
 #[test]
+fn every_file_of_tests_is_compiled() {
+    let mut flaws = Vec::new();
+    let mut all = 0;
+    for manifest in files(&root(), &["toml"]).into_iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let folder = manifest.with_file_name("tests");
+        let Ok(modules) = std::fs::read_to_string(folder.join("all.rs")) else { continue };
+        let manifest = text(&manifest);
+        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_stem().unwrap().to_string_lossy();
+            let is_file = entry.extension().is_some_and(|extension| extension == "rs");
+            let is_module = modules.lines().any(|line| line == format!("mod {name};"));
+            let is_binary = manifest.contains(&format!("[[test]]\nname = \"{name}\""));
+            if is_file && is_module == is_binary {
+                flaws.push(format!("{}: neither in all.rs nor in Cargo.toml, or in both", entry.display()));
+            }
+            all += is_file as u32;
+        }
+    }
+    assert!(all > 40, "{all} files");
+    report(flaws);
+}
+
+#[test]
 fn crates_depend_only_downwards() {
     let allowed: [(&str, &[&str]); 7] = [
         ("ir", &[]),

@@ -1,17 +1,12 @@
 //! What traces say: every statement that is listed is one that the model, as it is written, really takes there, and every value
 //! that is shown is the one the model really has.
 
-#[path = "common/report.rs"]
-mod common;
-#[path = "common/run.rs"]
-mod running;
-
-use common::{report, root};
+use crate::common::report::{report, root};
+use crate::common::run::{code, run};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{Language, LoadedModel, Options, Source, Symbols, load_text};
 use plimsoll_model::show::Describe;
 use plimsoll_model::{Interp, Model, Show, Successors};
-use running::{code, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -150,13 +145,13 @@ fn merged_traces_of_our_models_can_be_taken_apart() {
     let mut found = 0;
     for entry in std::fs::read_dir(root().join("models/promela")).unwrap() {
         let path = entry.unwrap().path().display().to_string();
-        let (code, report) = report(&[&path, "--max-states", "20000"]);
-        if (10..=12).contains(&code) {
+        let (ended, report) = report(&[&path, "--max-states", "20000"]);
+        if (10..=12).contains(&ended) {
             assert_eq!(report["trace"]["merge"], false, "{path}");
             let folder = tempfile::tempdir().unwrap();
             let stored = folder.path().join("trace.json");
             std::fs::write(&stored, report.to_string()).unwrap();
-            assert_eq!(running::code(&run(&["replay", &path, stored.to_str().unwrap(), "--quiet"])), 0, "{path}");
+            assert_eq!(code(&run(&["replay", &path, stored.to_str().unwrap(), "--quiet"])), 0, "{path}");
             found += 1;
         }
     }
@@ -245,13 +240,13 @@ fn everything_that_is_wrong_is_shown_once_with_a_shortest_trace() {
     let model = file(folder.path(), "m.pml", text);
     let name = model.to_str().unwrap();
     let arguments = [name, "--all-violations", "--invariant", "x < 2", "--invariant", "x < 3"];
-    let (code, found) = report(&arguments);
+    let (ended, found) = report(&arguments);
     let all: Vec<&Value> = std::iter::once(&found).chain(found["others"].as_array().unwrap()).collect();
     let said: Vec<String> = all.iter().map(|one| format!("{} {}", one["verdict"], one["reason"])).collect();
     let steps = |one: &Value| one["trace"]["positions"].as_array().unwrap().len() - 1;
     let lengths: Vec<usize> = all.iter().map(|one| steps(one)).collect();
     // Three assertions, a division by zero, two invariants, a deadlock; two processes fail alike, and that counts once.
-    assert_eq!((all.len(), code), (7, 11), "{said:#?}");
+    assert_eq!((all.len(), ended), (7, 11), "{said:#?}");
     assert!(lengths.is_sorted() && found["complete"] == true, "{lengths:?}");
     // The shortest way to each is that of a search for it alone.
     let (_, alone) = report(&[name, "--find", "x >= 3", "--merge", "off"]);
@@ -260,9 +255,9 @@ fn everything_that_is_wrong_is_shown_once_with_a_shortest_trace() {
     for one in &all {
         let stored = folder.path().join("t.json");
         std::fs::write(&stored, one["trace"].to_string()).unwrap();
-        assert_eq!(running::code(&run(&["replay", name, stored.to_str().unwrap(), "-q"])), 0, "{}", one["reason"]);
+        assert_eq!(code(&run(&["replay", name, stored.to_str().unwrap(), "-q"])), 0, "{}", one["reason"]);
     }
-    let text = running::run(&["check", name, "--all-violations"]);
+    let text = run(&["check", name, "--all-violations"]);
     let text = String::from_utf8_lossy(&text.stdout).to_string();
     assert_eq!(text.matches("also: ").count(), 4, "{text}");
 }

@@ -1,10 +1,7 @@
 //! Trails in SPIN's format: the ones we write have the numbers that SPIN gives the statements (checked with SPIN when
 //! they were written down), and those of SPIN's checker are understood, merged statements and claims included.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{code, run};
 use std::path::Path;
 
 const MEETING: &str = "byte x;

@@ -1,9 +1,6 @@
 //! `--unreached`: what was never taken, with SPIN's numbers of statements where there are any.
 
-#[path = "common/run.rs"]
-mod common;
-
-use common::{code, run};
+use crate::common::run::{code, run};
 
 fn listed(name: &str, model: &str, options: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,6 @@
 //! However many workers search, the report says the same, but for times and for memory.
 
-#[path = "common/report.rs"]
-mod common;
-
-use common::{report, root};
+use crate::common::report::{report, root};
 use serde_json::Value;
 
 /// A report without what may depend on the workers.

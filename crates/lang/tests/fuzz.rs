@@ -3,9 +3,7 @@
 //! The seeds are fixed, so a failure repeats. `PLIMSOLL_FUZZ_SECONDS=60` goes on with other seeds for a
 //! minute.
 
-mod common;
-
-use common::Random;
+use crate::common::Random;
 use plimsoll_ir::PropertyKind;
 use plimsoll_lang::{Language, Loaded, LoadedModel, Options, Overflow, load_bytes};
 use std::time::{Duration, Instant};

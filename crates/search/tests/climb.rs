@@ -1,9 +1,7 @@
 //! The ladder: a breadth-first search that is short of memory and has no disk climbs, at whatever moment that is, and finds what
 //! it finds with plenty: every state, the same verdict, a trace as short. Or it says that memory ran out, and nothing else.
 
-#[path = "common/witness.rs"]
-mod witness;
-
+use crate::common::witness::Witness;
 use plimsoll_ir::random::Draw;
 use plimsoll_ir::text;
 use plimsoll_model::{Interp, Model};
@@ -11,7 +9,6 @@ use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Wh
 use plimsoll_store::{Budget, Chain, Climb, Codec, Queue, Row, Rung, StepLog};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use witness::Witness;
 
 struct Seen {
     states: BTreeSet<Vec<u32>>,

@@ -2,9 +2,7 @@
 //! the same steps that led to them, the same counts, verdict and trace, whoever searches. Where old levels are given up
 //! states may be visited again, but it ends, and none is missed.
 
-#[path = "common/witness.rs"]
-mod witness;
-
+use crate::common::witness::Witness;
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Interp, Model};
@@ -16,7 +14,6 @@ use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use witness::Witness;
 
 struct Seen {
     states: BTreeSet<Vec<u32>>,

@@ -1,9 +1,7 @@
 //! Searches that forget and hold their states in a tree give up the nodes that only forgotten states had, whenever that is, and find
 //! what a search finds that forgets nothing: every state. Or they say that memory ran out, and nothing else.
 
-#[path = "common/witness.rs"]
-mod witness;
-
+use crate::common::witness::Witness;
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Interp, Model};
@@ -13,7 +11,6 @@ use plimsoll_search::{
 use plimsoll_store::{Budget, Chain, Codec, Collections, Grant, Queue, Row, Rule, Stack, StepLog};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use witness::Witness;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {

@@ -4,9 +4,7 @@
 //!
 //! `PLIMSOLL_SEED` and `PLIMSOLL_SEEDS` choose the random systems.
 
-#[path = "common/witness.rs"]
-mod witness;
-
+use crate::common::witness::Witness;
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_model::{Interp, Model};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
@@ -17,7 +15,6 @@ use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
 use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Row, Rule, Spill, StepLog};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use witness::Witness;
 
 const WORKERS: [usize; 4] = [1, 2, 3, 16];
 const SHARD_BITS: [u32; 3] = [0, 2, 8];

@@ -1,6 +1,6 @@
 //! How often each byte occurs in states of our own models, from which the static code comes.
 //!
-//! `cargo test -p plimsoll --test static_code` counts again, and prints this table should it differ.
+//! `cargo test -p plimsoll --test all static_code` counts again, and prints this table should it differ.
 
 /// In millionths, added up over the models.
 #[rustfmt::skip]

@@ -1,0 +1,18 @@
+//! All tests of searches in one binary, so that they are linked once and run side by side.
+
+mod common {
+    pub mod witness;
+}
+
+mod between;
+mod climb;
+mod guided;
+mod layers;
+mod nodes;
+mod observe;
+mod oracle;
+mod presets;
+mod resume;
+mod snapshots;
+mod walk;
+mod workers;
