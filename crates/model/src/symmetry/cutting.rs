@@ -155,6 +155,7 @@ impl<'a> Walk<'a> {
             first: part.first,
             element: self.set_starts[part.set as usize],
             count: self.size(part),
+            names_only: part.first == 1 && scalar.high <= i64::from(self.size(part)),
             ..Pointer::default()
         };
         let parts: Vec<Pointer> = parts.iter().filter(holds).map(pointer).collect();
