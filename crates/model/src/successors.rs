@@ -170,6 +170,11 @@ impl Successors {
         &mut self.steps[first..self.len]
     }
 
+    /// The states from `first` on, end to end, and their steps.
+    pub(crate) fn entries_mut(&mut self, first: usize) -> (&mut [u32], &[u32]) {
+        (&mut self.states[first * self.width..self.len * self.width], &self.steps[first..self.len])
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&[u32], Step)> {
         self.states().chunks_exact(self.width).zip(self.steps().iter().map(|&step| Step(step)))
     }

@@ -99,11 +99,10 @@ impl<M: Model> Symmetric<M> {
         })
     }
 
-    /// Replaces states by representatives. `known` is one already.
-    fn represent_from(&self, first: usize, known: &[u32], out: &mut Successors) {
+    fn represent_initial(&self, first: usize, out: &mut Successors) {
         let mut scratch = out.canon.take().unwrap_or_default();
         for index in first..out.len() {
-            if !out.step(index).is_fault() && out.state(index) != known {
+            if !out.step(index).is_fault() {
                 self.canon.represent(out.state_mut(index), self.precision, &mut scratch);
             }
         }
@@ -131,13 +130,13 @@ impl<M: Model> Model for Symmetric<M> {
     fn initial(&self, out: &mut Successors) {
         let first = out.len();
         self.inner.initial(out);
-        self.represent_from(first, &[], out);
+        self.represent_initial(first, out);
     }
 
     fn initial_part(&self, part: u32, out: &mut Successors) -> bool {
         let first = out.len();
         let more = self.inner.initial_part(part, out);
-        self.represent_from(first, &[], out);
+        self.represent_initial(first, out);
         more
     }
 
@@ -149,7 +148,7 @@ impl<M: Model> Model for Symmetric<M> {
         if self.inner.conventions().stuttering_is_deadlock && (first..out.len()).all(stays) {
             return out.truncate(first);
         }
-        self.represent_from(first, state, out);
+        self.canon.represent_from(out, first, state, self.precision);
     }
 
     fn has_properties(&self) -> bool {

@@ -1,8 +1,8 @@
 //! Native code that finds representatives: what `symmetry/canon.rs` does, with all places and numbers of a model known.
 //!
-//! Most states need no more than ranks, which this computes without loops and with hardly a branch. It follows
-//! `symmetry/relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
-//! difference. Where several orders would have to be tried it leaves the state as it is. Elements of equal sums are taken
+//! One call does all successors of a state. Most of them need no more than ranks, which this computes without loops and with hardly a branch.
+//! It follows `symmetry/relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
+//! difference. Where several orders would have to be tried it leaves the state as it is and says so. Elements of equal sums are taken
 //! for alike: should hashes collide, an orbit might have two representatives, each a state of it.
 //!
 //! Tables have an entry for each element of a set, and others around these, as many as a field can hold values that are
@@ -12,39 +12,34 @@ mod emit;
 mod moves;
 mod ranks;
 
-use cranelift_codegen::ir::{AbiParam, InstBuilder, Value, types};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, Type, Value, types};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, default_libcall_names};
 
 use super::compile::{Code, isa_for};
-use crate::symmetry::pieces::{Lies, Piece, Pieces, code_of_other, code_of_rank};
-use emit::Emit;
+use crate::Step;
+use crate::symmetry::pieces::{Lies, Piece, Pieces};
+use emit::{Emit, flags};
 
 /// Code for more than this would take longer to make than it saves.
 const MOST_PIECES: usize = 300;
 const MOST_ENTRIES: usize = 256;
 /// It compares all elements of a set with one another; sorting larger ones is faster.
 const LARGEST_SET: usize = 16;
-/// Names in variables are looked at by so many, which are often all missing.
+/// Names in variables and slots of bags are looked at by so many, which are often all missing.
 const TOGETHER: usize = 4;
 /// Ranks lead sums; elements have no more bits than this.
 const RANK_BITS: u32 = 6;
 
-type Function = unsafe extern "C" fn(*mut u32, *mut u64) -> i64;
-
-/// What became of a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// It is its representative now.
-    Done,
-    /// Several orders would have to be tried; it is as it was.
-    Open,
-}
+/// States and how many, the marks of their steps, a state that is left as it is, and memory. Gives where it stopped, and why.
+type Find = unsafe extern "C" fn(*mut u32, u64, *const u32, *const u32, *mut u64) -> u64;
+type Put = unsafe extern "C" fn(*mut u32, *mut u64) -> u64;
 
 pub(crate) struct Represent {
-    find: Function,
-    put: Function,
+    find: Find,
+    put: Put,
     plan: Plan,
     width: usize,
     _code: Code,
@@ -58,18 +53,20 @@ struct Plan {
     values: usize,
     out: usize,
     said: usize,
-    named: usize,
     sums: usize,
-    first_ranks: usize,
     ranks: usize,
     by: usize,
-    /// What is there before the code has run for the first time.
-    initial: Vec<u64>,
+    /// Are slots of a bag out of order?
+    disorder: usize,
+    size: usize,
 }
 
-const SAME: i64 = 0;
-const MOVED: i64 = 1;
-const OPEN: i64 = 2;
+/// Why the code stopped, in the lowest bits of what it gives: there are no more states; the slots of this one are to be put in order; its
+/// representative is to be found by trying orders, and it is as it was.
+const END: u64 = 0;
+const SORT: u64 = 1;
+const OPEN: u64 = 2;
+const WHY_BITS: u32 = 2;
 
 impl Represent {
     /// How much code there would be, in operators of four instructions.
@@ -85,51 +82,66 @@ impl Represent {
         let plan = Plan::of(pieces)?;
         let isa = isa_for(false).ok()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-        let find = define(&mut module, |b| Emit::start(b, pieces, &plan).find())?;
-        let put = define(&mut module, |b| Emit::start(b, pieces, &plan).put())?;
+        let find = define(&mut module, 5, |b| Emit::start(b, pieces, &plan).find(width))?;
+        let put = define(&mut module, 2, |b| Emit::start(b, pieces, &plan).put())?;
         module.finalize_definitions().ok()?;
-        let function = |id| {
-            // SAFETY: `define` declared this function with exactly this signature.
-            unsafe { std::mem::transmute::<*const u8, Function>(module.get_finalized_function(id)) }
-        };
-        let (find, put) = (function(find), function(put));
+        let (find, put) = (module.get_finalized_function(find), module.get_finalized_function(put));
+        // SAFETY: these functions were defined with exactly these parameters and results.
+        let (find, put) =
+            unsafe { (std::mem::transmute::<*const u8, Find>(find), std::mem::transmute::<*const u8, Put>(put)) };
         Some(Represent { find, put, plan, width, _code: Code::of(module) })
     }
 
-    /// Replaces a state by its representative, if that can be done.
-    #[inline]
-    pub fn find(&self, pieces: &Pieces, state: &mut [u32], memory: &mut Vec<u64>) -> Found {
-        assert_eq!(state.len(), self.width, "a state has the width of its model");
+    /// Replaces states by their representatives, but for those whose steps went wrong and those that are `known`; where orders would have to
+    /// be tried, `open` does it.
+    pub fn find(
+        &self,
+        pieces: &Pieces,
+        (states, steps): (&mut [u32], &[u32]),
+        known: &[u32],
+        memory: &mut Vec<u64>,
+        mut open: impl FnMut(&mut [u32]),
+    ) {
         if memory.is_empty() {
-            memory.clone_from(&self.plan.initial);
+            memory.resize(self.plan.size, 0);
         }
-        assert_eq!(memory.len(), self.plan.initial.len(), "a memory serves one code");
-        let call = |function: Function, state: &mut [u32], memory: &mut [u64]| {
-            // SAFETY: the code touches the words of a state, of which there are `width`, and entries that the plan has room
-            // for, whatever the state holds: fields are masked, and tables have an entry for all that a field can hold.
-            unsafe { function(state.as_mut_ptr(), memory.as_mut_ptr()) }
-        };
-        match call(self.find, state, memory) {
-            SAME => Found::Done,
-            OPEN => Found::Open,
-            _ => {
-                if !pieces.bags.is_empty() {
-                    pieces.sort_bags(&mut memory[self.plan.out..][..pieces.all.len()]);
-                    call(self.put, state, memory);
-                }
-                Found::Done
+        assert_eq!(memory.len(), self.plan.size, "a memory serves one code");
+        assert!(
+            known.len() == self.width && states.len() == steps.len() * self.width,
+            "states have the width of their model"
+        );
+        let mut first = 0;
+        loop {
+            let (states, steps) = (&mut states[first * self.width..], &steps[first..]);
+            let (count, known) = (steps.len() as u64, known.as_ptr());
+            // SAFETY: the code touches so many states and steps, the words of the known state, and entries that the plan has
+            // room for, whatever states hold: fields are masked, and tables have an entry for all that a field can hold.
+            let stop = unsafe { (self.find)(states.as_mut_ptr(), count, steps.as_ptr(), known, memory.as_mut_ptr()) };
+            let (at, why) = ((stop >> WHY_BITS) as usize, stop & ((1 << WHY_BITS) - 1));
+            if why == END {
+                return;
             }
+            let state = &mut states[at * self.width..][..self.width];
+            if why == OPEN {
+                open(state);
+            } else {
+                pieces.sort_bags(&mut memory[self.plan.out..][..pieces.all.len()]);
+                // SAFETY: the same.
+                unsafe { (self.put)(state.as_mut_ptr(), memory.as_mut_ptr()) };
+            }
+            first += at + 1;
         }
     }
 }
 
-/// Declares a function and makes machine code of what `emit` writes.
+/// Declares a function of so many parameters and makes machine code of what `emit` writes.
 fn define(
     module: &mut JITModule,
+    parameters: usize,
     emit: impl for<'f> FnOnce(FunctionBuilder<'f>) -> FunctionBuilder<'f>,
 ) -> Option<FuncId> {
     let mut context = module.make_context();
-    context.func.signature.params.resize(2, AbiParam::new(types::I64));
+    context.func.signature.params.resize(parameters, AbiParam::new(types::I64));
     context.func.signature.returns.push(AbiParam::new(types::I64));
     let mut frontend = FunctionBuilderContext::new();
     let mut builder = emit(FunctionBuilder::new(&mut context.func, &mut frontend));
@@ -175,34 +187,93 @@ impl Plan {
         };
         let all = pieces.all.len();
         let (values, out, said) = (room(all), room(all), room(all));
-        let (named, sums, by) = (room(entries), room(entries), room(entries));
-        let (first_ranks, ranks) = (room(entries), room(entries));
-        let mut initial = vec![0; size];
-        for (set, &start) in starts.iter().enumerate() {
-            let from = if set == 0 { 0 } else { ends[set - 1] };
-            for entry in from..ends[set] {
-                let place = (entry as u64).wrapping_sub(start as u64);
-                initial[ranks + entry] = code_of_other(place);
-                let is_name = place < sizes[set] as u64;
-                initial[first_ranks + entry] =
-                    if is_name { code_of_rank(pieces.set_starts[set]) } else { code_of_other(place) };
-            }
-        }
-        Some(Plan { starts, values, out, said, named, sums, first_ranks, ranks, by, initial })
+        let (sums, ranks, by, disorder) = (room(entries), room(entries), room(entries), room(1));
+        Some(Plan { starts, values, out, said, sums, ranks, by, disorder, size })
     }
 }
 
 impl<'f> Emit<'_, 'f> {
-    fn find(mut self) -> FunctionBuilder<'f> {
-        let [ties, round, more, fixed, renamed, moved, same, open] = [(); 8].map(|()| self.b.create_block());
+    fn find(mut self, width: usize) -> FunctionBuilder<'f> {
+        let entry = self.b.current_block().expect("the code begins");
+        let [states, count, steps, known, memory] = self.b.block_params(entry)[..] else {
+            unreachable!("so it was declared")
+        };
+        self.memory = memory;
+        let [head, sound, begin, next, end] = [(); 5].map(|()| self.b.create_block());
+        let (state, at) = (self.b.declare_var(types::I64), self.b.declare_var(types::I64));
+        let zero = self.constant(0);
+        self.b.def_var(state, states);
+        self.b.def_var(at, zero);
+        self.b.ins().jump(head, &[]);
+
+        self.b.switch_to_block(head);
+        let number = self.b.use_var(at);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, number, count);
+        self.b.ins().brif(more, sound, &[], end, &[]);
+        self.b.switch_to_block(sound);
+        let place = self.b.ins().ishl_imm_u(number, 2);
+        let place = self.b.ins().iadd(steps, place);
+        let step = self.b.ins().load(types::I32, flags(), place, 0);
+        let fault = self.b.ins().band_imm_u(step, i64::from(Step::FAULT));
+        let changes = self.b.create_block();
+        self.b.ins().brif(fault, next, &[], changes, &[]);
+        self.b.switch_to_block(changes);
+        let this = self.b.use_var(state);
+        let changed = self.differs(this, known, width);
+        self.b.ins().brif(changed, begin, &[], next, &[]);
+
+        self.b.switch_to_block(begin);
+        self.begin(this);
+        self.represent(number, next);
+
+        self.b.switch_to_block(next);
+        let (this, number) = (self.b.use_var(state), self.b.use_var(at));
+        let (this, number) = (self.b.ins().iadd_imm_s(this, width as i64 * 4), self.b.ins().iadd_imm_s(number, 1));
+        self.b.def_var(state, this);
+        self.b.def_var(at, number);
+        self.b.ins().jump(head, &[]);
+        self.b.switch_to_block(end);
+        self.leave(count, END);
+        self.b
+    }
+
+    /// Do two states differ? They are compared by four words and then by one.
+    fn differs(&mut self, one: Value, other: Value, width: usize) -> Value {
+        let mut any = None;
+        let differ = |b: &mut FunctionBuilder, kind: Type, word: usize| {
+            let [one, other] = [one, other].map(|state| b.ins().load(kind, flags(), state, word as i32 * 4));
+            b.ins().bxor(one, other)
+        };
+        let fours = width / 4 * 4;
+        for word in (0..fours).step_by(4) {
+            let four = differ(&mut self.b, types::I8X16, word);
+            any = Some(any.map_or(four, |any| self.b.ins().bor(any, four)));
+        }
+        let mut all = self.b.ins().iconst(types::I32, 0);
+        if let Some(any) = any {
+            let any = self.b.ins().vany_true(any);
+            all = self.b.ins().uextend(types::I32, any);
+        }
+        for word in fours..width {
+            let word = differ(&mut self.b, types::I32, word);
+            all = self.b.ins().bor(all, word);
+        }
+        all
+    }
+
+    /// Replaces the state with this number and goes on to the next.
+    fn represent(&mut self, number: Value, next: Block) {
+        let [ties, round, more, fixed, renamed, moved, open] = [(); 7].map(|()| self.b.create_block());
         self.load();
         self.clear(self.plan.sums);
-        self.clear(self.plan.named);
-        (0..self.pieces.all.len()).for_each(|piece| self.take_in(piece));
-        let tied = self.order(|emit, element| emit.told(emit.elements[element].sum, emit.plan.sums, element));
+        let zero = self.constant(0);
+        self.set(self.entry(self.plan.disorder), zero);
+        self.take_in_all();
+        let tied = self.order(|emit, element| emit.told(emit.elements[element].sum, element));
         self.b.ins().brif(tied, ties, &[], renamed, &[]);
 
         self.b.switch_to_block(ties);
+        self.rank();
         let different = self.differ_though_tied();
         self.b.ins().brif(different, round, &[], renamed, &[]);
 
@@ -210,13 +281,14 @@ impl<'f> Emit<'_, 'f> {
         let before: Vec<Value> = (0..self.elements.len()).map(|at| self.b.use_var(self.elements[at].rank)).collect();
         self.relate_all();
         let tied = self.order(|emit, element| {
-            let sum = emit.told(emit.elements[element].sum, emit.plan.sums, element);
+            let sum = emit.told(emit.elements[element].sum, element);
             let rank = emit.b.ins().ishl_imm_u(before[element], i64::from(64 - RANK_BITS));
             let sum = emit.b.ins().ushr_imm_u(sum, i64::from(RANK_BITS));
             emit.b.ins().bor(rank, sum)
         });
         self.b.ins().brif(tied, more, &[], renamed, &[]);
         self.b.switch_to_block(more);
+        self.rank();
         let split = self.any(|emit, element| {
             let rank = emit.b.use_var(emit.elements[element].rank);
             emit.b.ins().bxor(rank, before[element])
@@ -229,25 +301,26 @@ impl<'f> Emit<'_, 'f> {
 
         self.b.switch_to_block(renamed);
         let by: Vec<Value> = (0..self.elements.len()).map(|element| self.by(element)).collect();
-        let disorder = self.b.use_var(self.disorder);
+        let disorder =
+            if self.pieces.bags.is_empty() { self.constant(0) } else { self.get(self.entry(self.plan.disorder)) };
         let change = by.iter().fold(disorder, |any, &by| self.b.ins().bor(any, by));
-        self.b.ins().brif(change, moved, &[], same, &[]);
+        self.b.ins().brif(change, moved, &[], next, &[]);
         self.b.switch_to_block(moved);
         self.rename(&by);
         if self.pieces.bags.is_empty() {
             self.put_words();
+            self.b.ins().jump(next, &[]);
+        } else {
+            self.leave(number, SORT);
         }
-        self.leave(MOVED);
-        self.b.switch_to_block(same);
-        self.leave(SAME);
         self.b.switch_to_block(open);
-        self.leave(OPEN);
-        self.b
+        self.leave(number, OPEN);
     }
 
     fn put(mut self) -> FunctionBuilder<'f> {
         self.put_words();
-        self.leave(MOVED);
+        let zero = self.constant(0);
+        self.leave(zero, END);
         self.b
     }
 }

@@ -10,7 +10,8 @@ use super::Precision;
 use super::pieces::{Loaded, Pieces};
 use super::ranks::Ranks;
 use super::relations::{Relations, bit};
-use crate::jit::represent::{Found, Represent};
+use crate::jit::represent::Represent;
+use crate::{Step, Successors};
 use plimsoll_ir::{Layout, Symmetry, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,15 +72,44 @@ impl Canon {
     }
 
     /// Replaces a state by the representative of its orbit.
-    #[inline]
     pub fn represent(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
+        // No state is its own complement.
+        let known: Vec<u32> = state.iter().map(|word| !word).collect();
+        self.represent_all((state, &[0]), &known, precision, scratch);
+    }
+
+    /// Replaces those successors from `first` on whose steps did not go wrong, but for those that are the state `known`.
+    pub fn represent_from(&self, out: &mut Successors, first: usize, known: &[u32], precision: Precision) {
+        let mut scratch = out.canon.take().unwrap_or_default();
+        self.represent_all(out.entries_mut(first), known, precision, &mut scratch);
+        out.canon = Some(scratch);
+    }
+
+    /// The same of states that lie end to end, with the marks of their steps.
+    fn represent_all(
+        &self,
+        (states, steps): (&mut [u32], &[u32]),
+        known: &[u32],
+        precision: Precision,
+        scratch: &mut Scratch,
+    ) {
         if scratch.owner != self.number {
             *scratch = Scratch { owner: self.number, ..Scratch::default() };
         }
-        match &self.native {
-            Some(native) if native.find(&self.pieces, state, &mut scratch.native) == Found::Done => {}
-            _ if self.pieces.all.is_empty() => {}
-            _ => self.find(state, precision, scratch),
+        if self.pieces.all.is_empty() {
+            return;
+        }
+        if let Some(native) = &self.native {
+            let mut memory = std::mem::take(&mut scratch.native);
+            let open = |state: &mut [u32]| self.find(state, precision, scratch);
+            native.find(&self.pieces, (states, steps), known, &mut memory, open);
+            scratch.native = memory;
+            return;
+        }
+        for (state, &step) in states.chunks_exact_mut(known.len()).zip(steps) {
+            if !Step(step).is_fault() && *state != *known {
+                self.find(state, precision, scratch);
+            }
         }
     }
 

@@ -8,8 +8,7 @@ use plimsoll_ir::symmetry::{Part, Shape, Symmetry};
 use plimsoll_ir::{Layout, Scalar, Slot, System, Type};
 use std::collections::{BTreeMap, HashMap};
 
-/// Bits of a piece; in bags one is left for the mark of slots in use.
-const PIECE_BITS: u32 = 64;
+/// Bits of a piece in a bag: one is left for the mark of slots in use.
 const SLOT_BITS: u32 = 63;
 
 pub fn cut(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Pieces> {
@@ -64,7 +63,7 @@ struct Walk<'a> {
     /// The piece that the next scalar of a bag may be added to.
     open: Option<usize>,
     /// The bits taken of each piece.
-    taken: Vec<u32>,
+    taken: Vec<u64>,
     /// Kinds of pieces in bags, by the first of its kind and the bags around it; heads of slots are apart.
     kinds_in_bags: HashMap<(usize, usize, bool), u32>,
     /// The slots of bags met so far.
@@ -156,13 +155,14 @@ impl<'a> Walk<'a> {
             first: part.first,
             element: self.set_starts[part.set as usize],
             count: self.size(part),
+            names_only: part.first == 1 && scalar.high <= i64::from(self.size(part)),
             ..Pointer::default()
         };
         let parts: Vec<Pointer> = parts.iter().filter(holds).map(pointer).collect();
         if around.bags > 0 {
-            let fits = |&piece: &usize| self.taken[piece] + slot.bits <= SLOT_BITS;
+            let fits = |&piece: &usize| self.end(piece) + slot.bits <= SLOT_BITS;
             let piece = self.open.filter(fits).unwrap_or_else(|| self.piece_in_bag(around, false));
-            self.put(piece, slot, &parts);
+            self.put(piece, self.end(piece), slot, &parts);
         } else if !around.indices.is_empty() || !parts.is_empty() {
             let elements: Vec<u32> = around.indices.iter().map(|index| index.element).collect();
             let sets = elements.iter().map(|&element| self.set(element)).collect();
@@ -225,11 +225,15 @@ impl<'a> Walk<'a> {
         self.cuts.len() - 1
     }
 
+    /// Where the bits taken of a piece end.
+    fn end(&self, piece: usize) -> u32 {
+        u64::BITS - self.taken[piece].leading_zeros()
+    }
+
     /// Adds a scalar to a piece.
-    fn put(&mut self, piece: usize, slot: Slot, parts: &[Pointer]) {
-        let shift = self.taken[piece];
+    fn put(&mut self, piece: usize, shift: u32, slot: Slot, parts: &[Pointer]) {
         self.add_move(piece, slot, shift);
-        self.taken[piece] += slot.bits;
+        self.taken[piece] |= u64::from(slot.mask()) << shift;
         self.kinds[self.cuts[piece].kind as usize].add_field(shift, parts);
     }
 
@@ -257,13 +261,18 @@ impl<'a> Walk<'a> {
                 strides[..number].iter_mut().for_each(|stride| *stride *= size);
             }
             let mut first = None;
-            for scalars in kinds.into_values() {
-                let bits = scalars[0].slot.bits;
-                let fits = |&first: &usize| self.taken[first] + bits <= PIECE_BITS;
-                let base = first.filter(fits).unwrap_or_else(|| self.loose_pieces(&scalars, &strides));
+            for families in side_by_side(kinds.into_values()) {
+                let lowest = families.iter().map(|family| family[0].slot.shift).min().unwrap_or(0);
+                let bits = |family: &Vec<Loose>| u64::from(family[0].slot.mask()) << (family[0].slot.shift - lowest);
+                let bits = families.iter().map(bits).fold(0, |all, bits| all | bits);
+                let room = first.and_then(|first: usize| Some((first, room(self.taken[first], bits)?)));
+                let (base, shift) = room.unwrap_or_else(|| (self.loose_pieces(&families[0], &strides), 0));
                 first = Some(base);
-                for (number, scalar) in scalars.iter().enumerate() {
-                    self.put(base + number, scalar.slot, &scalar.parts);
+                for family in &families {
+                    let shift = shift + family[0].slot.shift - lowest;
+                    for (number, scalar) in family.iter().enumerate() {
+                        self.put(base + number, shift, scalar.slot, &scalar.parts);
+                    }
                 }
             }
         }
@@ -280,4 +289,29 @@ impl<'a> Walk<'a> {
         }
         base
     }
+}
+
+/// Puts families together whose scalars lie in the same words at the same distance, each from that of the other with the same elements: they
+/// are moved together.
+fn side_by_side(families: impl Iterator<Item = Vec<Loose>>) -> Vec<Vec<Vec<Loose>>> {
+    let mut groups: Vec<Vec<Vec<Loose>>> = Vec::new();
+    for family in families {
+        let distance = |(one, other): (&Loose, &Loose)| other.slot.shift.wrapping_sub(one.slot.shift);
+        let lies_beside = |other: &Vec<Loose>| {
+            let mut pairs = family.iter().zip(other);
+            other.len() == family.len()
+                && pairs.clone().all(|(one, other)| one.slot.word == other.slot.word)
+                && pairs.next().map(distance).is_none_or(|first| pairs.all(|pair| distance(pair) == first))
+        };
+        match groups.iter_mut().find(|group| lies_beside(&group[0])) {
+            Some(group) => group.push(family),
+            None => groups.push(vec![family]),
+        }
+    }
+    groups
+}
+
+/// How far bits must be shifted to where none of these are taken.
+fn room(taken: u64, bits: u64) -> Option<u32> {
+    (0..=bits.leading_zeros()).find(|shift| taken & bits << shift == 0)
 }

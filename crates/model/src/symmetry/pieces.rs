@@ -39,10 +39,8 @@ pub struct Pointer {
     pub count: u32,
     /// Where a renaming says by how much the numbers of elements change.
     pub(super) by: u32,
-    /// A random number for being named here.
-    pub role: u64,
-    /// Elements of other sets may be named here too.
-    pub shared: bool,
+    /// All values but zero are names of this set.
+    pub names_only: bool,
 }
 
 impl Pointer {
@@ -63,7 +61,52 @@ impl Pointer {
     pub fn field(&self) -> u64 {
         (self.mask as u64) << self.shift
     }
+
+    /// The field where it names the first element.
+    #[inline]
+    pub fn first_name(&self) -> u64 {
+        (self.first as u64) << self.shift
+    }
 }
+
+/// Fields of a piece that may name elements of one set, and by which of them one is named.
+#[derive(Clone, Debug)]
+pub struct Naming {
+    pub fields: Vec<Pointer>,
+    /// A random number for being named here.
+    pub role: u64,
+    /// There are so few elements that each is looked for in all fields, rather than each field for whom it names.
+    pub few: bool,
+}
+
+/// So many elements are few, for pieces that lie below elements: those of variables and in bags are looked at field by field, as many fields
+/// are zero there.
+const FEW: u32 = 2;
+
+impl Naming {
+    /// The set that is named: its first element, and how many there are.
+    #[inline]
+    pub fn set(&self) -> (u32, u32) {
+        (self.fields[0].element, self.fields[0].count)
+    }
+
+    /// The lowest bits of those fields that name the element at this place of its set.
+    fn naming(&self, piece: u64, place: u32) -> u64 {
+        let names = self.fields.iter().filter(|field| field.place(piece) == Some(place));
+        names.fold(0, |all, field| all | 1 << field.shift)
+    }
+
+    /// What is said is multiplied by this for an element that these fields name: by nothing if it is none of them.
+    fn factor(&self, naming: u64) -> u64 {
+        match &self.fields[..] {
+            [_] => self.role,
+            _ => (naming ^ naming >> 32).wrapping_mul(self.role).rotate_left(FACTOR_OVER),
+        }
+    }
+}
+
+/// The lowest bits of a product of a high bit tell nothing, and those of a factor matter most.
+pub const FACTOR_OVER: u32 = 32;
 
 /// What pieces have in common that differ in elements or in slots of bags only.
 #[derive(Clone, Debug, Default)]
@@ -71,19 +114,10 @@ pub struct Kind {
     pub pointers: Vec<Pointer>,
 }
 
-/// Codes of names have a bit here, and others none, so that a sum of a few codes tells how many are names.
-pub const NAME_SHIFT: u32 = 32;
-
-/// What stands for an element of this rank in sums.
+/// What stands for an element of this rank in sums; a value that is no name has zero.
 #[inline]
 pub fn code_of_rank(rank: u32) -> u64 {
-    (1 << NAME_SHIFT) + (1 << 12) + rank as u64
-}
-
-/// What stands for a value that is no name, given by how far it is from the first one that is.
-#[inline]
-pub fn code_of_other(place: u64) -> u64 {
-    place.wrapping_add(1 << 10)
+    1 + rank as u64
 }
 
 pub const MIX: u64 = 0xd6e8_feb8_6659_fd93;
@@ -95,12 +129,12 @@ pub fn mix(value: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// What a piece without names tells about its element. Equal differences in two pieces would often cancel in a sum, so
-/// each has a factor of its own.
-#[inline]
-pub fn told(value: u64, salt: u64) -> u64 {
-    mix(value.wrapping_add(salt)).wrapping_mul(salt)
-}
+/// How far a product is turned over itself. What is said is added up, and sums of products alone are those of other values too.
+pub const OVER: u32 = 23;
+
+/// Of what belongs to an element the last so many bits lead in what it tells, and what is said about the element otherwise lies behind: so
+/// elements mostly keep their places in the order when others change, and states beside one another stay alike.
+pub const MOST_LEADING: u32 = 12;
 
 impl Kind {
     /// Adds the names that a field may hold, unless a piece of this kind had it before.
@@ -117,12 +151,27 @@ pub struct Piece {
     /// Where its coordinates and pointers are.
     coordinates: (u32, u32),
     pointers: (u32, u32),
+    namings: (u32, u32),
     /// A random number that it shares with others of its kind.
     pub salt: u64,
+    /// How many of its bits lead in what it tells, and how many there are behind them.
+    pub leading: u32,
+    pub behind: u32,
     /// The element that it belongs to, if it has nothing to do with any other.
     pub owner: Option<u32>,
     /// Equal if kind and coordinates are.
     pub group: u32,
+}
+
+impl Piece {
+    /// What it tells of those it mentions, their names apart: nothing where it is zero. Equal differences in pieces of two kinds would
+    /// often cancel in a sum, so each kind has a factor of its own.
+    #[inline]
+    pub fn told(&self, value: u64) -> u64 {
+        let product = (value ^ value >> 32).wrapping_mul(self.salt);
+        let hash = product ^ product.rotate_left(OVER);
+        if self.leading == 0 { hash } else { hash >> self.leading | (value >> self.behind) << (64 - self.leading) }
+    }
 }
 
 /// Where a piece lies.
@@ -158,6 +207,7 @@ pub struct Pieces {
     pub all: Vec<Piece>,
     coordinates: Vec<Coordinate>,
     pointers: Vec<Pointer>,
+    namings: Vec<Naming>,
     /// By piece, and where those of each piece start; the same by word.
     moves: Vec<Move>,
     move_starts: Vec<u32>,
@@ -198,6 +248,27 @@ impl Pieces {
     #[inline]
     pub fn pointers(&self, piece: &Piece) -> &[Pointer] {
         &self.pointers[piece.pointers.0 as usize..piece.pointers.1 as usize]
+    }
+
+    /// The same pointers by the sets that they name.
+    #[inline]
+    pub fn namings(&self, piece: &Piece) -> &[Naming] {
+        &self.namings[piece.namings.0 as usize..piece.namings.1 as usize]
+    }
+
+    /// Calls with each element that a piece names, and with the factor for that.
+    pub fn each_named(&self, piece: &Piece, value: u64, mut each: impl FnMut(u32, u64)) {
+        for naming in self.namings(piece) {
+            for (number, field) in naming.fields.iter().enumerate() {
+                let here = field.place(value);
+                // Whom several fields name is met at the first of them.
+                if let Some(place) =
+                    here.filter(|_| naming.fields[..number].iter().all(|other| other.place(value) != here))
+                {
+                    each(field.element + place, naming.factor(naming.naming(value, place)));
+                }
+            }
+        }
     }
 
     /// From which bits of a state a piece is made.
@@ -306,15 +377,31 @@ impl Pieces {
         let slots = cuts.iter().map(slot).max().unwrap_or(0);
         let mut pieces = Pieces { bags, slots, set_starts, move_starts: vec![0], ..Pieces::default() };
         pieces.own = vec![Vec::new(); elements];
-        let mut first_pointers = Vec::new();
-        for (number, kind) in kinds.iter().enumerate() {
+        let (mut first_pointers, mut first_namings) = (Vec::new(), Vec::new());
+        let mut few = vec![0; kinds.len()];
+        for cut in cuts.iter().filter(|cut| cut.place == Lies::Outside && !cut.coordinates.is_empty()) {
+            few[cut.kind as usize] = FEW;
+        }
+        for kind in &kinds {
             let first = pieces.pointers.len() as u32;
             first_pointers.push((first, first + kind.pointers.len() as u32));
-            for (place, pointer) in kind.pointers.iter().enumerate() {
-                let (by, role) = (pieces.by(pointer.element), role(number, 1 + place));
+            for pointer in &kind.pointers {
+                let by = pieces.by(pointer.element);
                 let shared = kind.pointers.iter().filter(|other| other.shift == pointer.shift).count() > 1;
-                pieces.pointers.push(Pointer { by, role, shared, ..*pointer });
+                pieces.pointers.push(Pointer { by, names_only: pointer.names_only && !shared, ..*pointer });
             }
+        }
+        for (number, &(first, end)) in first_pointers.iter().enumerate() {
+            let first_naming = pieces.namings.len();
+            for (place, &pointer) in pieces.pointers[first as usize..end as usize].iter().enumerate() {
+                let few = pointer.count <= few[number];
+                let mut known = pieces.namings[first_naming..].iter_mut();
+                match known.find(|naming| few && naming.set().0 == pointer.element) {
+                    Some(naming) => naming.fields.push(pointer),
+                    None => pieces.namings.push(Naming { fields: vec![pointer], role: role(number, 1 + place), few }),
+                }
+            }
+            first_namings.push((first_naming as u32, pieces.namings.len() as u32));
         }
         let mut groups = HashMap::new();
         for (index, cut) in cuts.into_iter().enumerate() {
@@ -326,16 +413,24 @@ impl Pieces {
                 pieces.own[*only as usize].push(index as u32);
                 owner = Some(*only).filter(|_| first_pointers[kind].0 == first_pointers[kind].1);
             }
+            let bits = cut.moves.iter().fold(0, |all, step| all | u64::from(step.mask).rotate_left(step.turn));
+            let bits = u64::BITS - bits.leading_zeros();
+            let is_of_one = cut.place == Lies::Outside && cut.coordinates.len() == 1;
+            let leading = if is_of_one { bits.min(MOST_LEADING) } else { 0 };
             let first = pieces.coordinates.len() as u32;
             for (place, (element, stride)) in cut.coordinates.into_iter().enumerate() {
-                let (by, role) = (pieces.by(element), role(kind, (1 << 31) + place));
+                // What is said about a single element needs no factor.
+                let (by, role) = (pieces.by(element), if place == 0 { 1 } else { role(kind, (1 << 31) + place) });
                 pieces.coordinates.push(Coordinate { element, stride, by, role });
             }
             pieces.all.push(Piece {
                 place: cut.place,
                 coordinates: (first, pieces.coordinates.len() as u32),
                 pointers: first_pointers[kind],
+                namings: first_namings[kind],
                 salt: role(kind, 0),
+                leading,
+                behind: bits - leading,
                 owner,
                 group,
             });

@@ -33,7 +33,7 @@ impl Ranks {
                 self.ties.push((set[0], set[1]));
             }
         }
-        relations.sum_all(&self.rank, &mut self.sums);
+        relations.sum_all(&mut self.sums);
         self.split_ties();
         self.refine(relations);
     }

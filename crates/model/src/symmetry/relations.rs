@@ -4,7 +4,7 @@
 //! that they mention together. Pieces with names say the same things again and again, so what was made of them is kept
 //! for a while. Sums of hashes stand for what is said.
 
-use super::pieces::{Lies, Piece, Pieces, code_of_other, code_of_rank, mix, told};
+use super::pieces::{Lies, MOST_LEADING, Piece, Pieces, code_of_rank, mix};
 
 /// So many pieces are remembered with what they say.
 const REMEMBERED: usize = 512;
@@ -33,7 +33,7 @@ pub struct Relations {
     notes: Vec<Note>,
     further: usize,
     /// The elements that notes mention, and how; each note has the same room.
-    mentioned: Vec<(u32, u64)>,
+    mentioned: Vec<Mentioned>,
     room: usize,
     /// The number of this state.
     now: u64,
@@ -47,10 +47,13 @@ struct Note {
     group: u32,
     count: u32,
     when: u64,
-    /// The elements that it mentions, as bits, and what it says apart from their names.
+    /// The elements that it mentions, as bits, and what it says were they all the first of their sets.
     mentions: u64,
     said: u64,
 }
+
+/// An element that a piece mentions, how many leading bits of what is said are not for it, and what it is multiplied by.
+type Mentioned = (u32, u32, u64);
 
 /// Not in a slot of several pieces.
 const NO_SLOT: u32 = u32::MAX;
@@ -77,7 +80,7 @@ impl Relations {
             self.present.push(number as u32);
             if let Some(owner) = piece.owner {
                 let own = &mut self.own[owner as usize];
-                *own = own.wrapping_add(told(value, piece.salt));
+                *own = own.wrapping_add(piece.told(value));
                 self.mentions[number] = bit(owner);
             } else {
                 self.mentions[number] = self.take_in(pieces, piece, value);
@@ -90,7 +93,7 @@ impl Relations {
         self.room = pieces.all.iter().map(room).max().unwrap_or(0);
         let most = REMEMBERED + pieces.all.len();
         self.notes.resize(most, Note::default());
-        self.mentioned.resize(most * self.room, (0, 0));
+        self.mentioned.resize(most * self.room, (0, 0, 0));
         self.mentions.resize(pieces.all.len(), 0);
         self.own.resize(pieces.elements(), 0);
         self.slots.resize(pieces.slots, 0);
@@ -105,15 +108,16 @@ impl Relations {
         match piece.place {
             Lies::Outside if pieces.coordinates(piece).is_empty() => {
                 // A variable tells the elements it names from all others, whatever else there is.
-                for &(element, role) in mentioned {
-                    self.own[element as usize] = self.own[element as usize].wrapping_add(mix(role));
+                for &(element, behind, factor) in mentioned {
+                    let said = piece.salt.wrapping_mul(factor) >> behind;
+                    self.own[element as usize] = self.own[element as usize].wrapping_add(said);
                 }
                 self.related |= mentions;
             }
             Lies::Outside if count == 1 => self.relating.push((number as u32, NO_SLOT)),
             Lies::Alone if count == 0 => {}
             Lies::Among(slot) if count == 0 => {
-                self.slots[slot as usize] = self.slots[slot as usize].wrapping_add(mix(said));
+                self.slots[slot as usize] = self.slots[slot as usize].wrapping_add(said);
             }
             place => {
                 let slot = if let Lies::Among(slot) = place { slot } else { NO_SLOT };
@@ -144,26 +148,20 @@ impl Relations {
         let mentioned = &mut self.mentioned[number * self.room..][..self.room];
         let (mut count, mut mentions, mut rest) = (0, 0, value);
         for at in pieces.coordinates(piece) {
-            mentioned[count] = (at.element, at.role);
+            let behind = if piece.leading > 0 { 0 } else { MOST_LEADING };
+            mentioned[count] = (at.element, behind, at.role);
             mentions |= bit(at.element);
             count += 1;
         }
-        let mut others = 0u64;
-        for pointer in pieces.pointers(piece) {
-            if let Some(place) = pointer.place(value) {
-                mentioned[count] = (pointer.element + place, pointer.role);
-                mentions |= bit(pointer.element + place);
-                count += 1;
-            } else if pointer.shared {
-                // It may be a name of another set.
-                continue;
-            } else {
-                let place = pointer.raw_place(value) as i32 as u64;
-                others = others.wrapping_add(pointer.role.wrapping_mul(code_of_other(place)));
-            }
-            rest &= !pointer.field();
+        pieces.each_named(piece, value, |element, factor| {
+            mentioned[count] = (element, MOST_LEADING, factor);
+            mentions |= bit(element);
+            count += 1;
+        });
+        for pointer in pieces.pointers(piece).iter().filter(|pointer| pointer.place(value).is_some()) {
+            rest = rest & !pointer.field() | pointer.first_name();
         }
-        let said = mix(rest.wrapping_add(piece.salt)).wrapping_add(others);
+        let said = piece.told(rest);
         self.notes[number] = Note { value, group: piece.group, count: count as u32, when: 0, mentions, said };
     }
 
@@ -172,10 +170,10 @@ impl Relations {
         self.related & bit(element) != 0
     }
 
-    /// For each element all that is said about it, if elements are known by these ranks.
-    pub fn sum_all(&mut self, rank: &[u32], sums: &mut Vec<u64>) {
+    /// For each element all that is said about it, as long as nothing is known of others.
+    pub fn sum_all(&mut self, sums: &mut Vec<u64>) {
         sums.clone_from(&self.own);
-        self.add(rank, u64::MAX, sums);
+        self.add(u64::MAX, |note, _| note.said, sums);
     }
 
     /// For each tied element what is said about it and others, which are known by rank; false if there is nothing.
@@ -185,40 +183,44 @@ impl Relations {
         }
         sums.clear();
         sums.resize(rank.len(), 0);
-        self.add(rank, tied, sums);
+        let relate = |note: &Note, mentioned: &[Mentioned]| {
+            let add = |all: u64, &(element, _, factor): &Mentioned| {
+                all.wrapping_add(factor.wrapping_mul(code_of_rank(rank[element as usize])))
+            };
+            mix(mentioned.iter().fold(note.said, add))
+        };
+        self.add(tied, relate, sums);
         true
     }
 
-    fn add(&mut self, rank: &[u32], tied: u64, sums: &mut [u64]) {
+    /// Adds what notes say about those they mention, where any of those is tied.
+    fn add(&mut self, tied: u64, says: impl Fn(&Note, &[Mentioned]) -> u64, sums: &mut [u64]) {
         if !self.slots.is_empty() {
             self.in_slots.clone_from(&self.slots);
             for &(note, slot) in self.relating.iter().filter(|(_, slot)| *slot != NO_SLOT) {
-                let all = self.relate(note, rank).0;
-                self.in_slots[slot as usize] = self.in_slots[slot as usize].wrapping_add(all);
+                let (note, mentioned) = self.read_note(note);
+                self.in_slots[slot as usize] = self.in_slots[slot as usize].wrapping_add(says(note, mentioned));
             }
         }
         for &(note, slot) in &self.relating {
-            if self.notes[note as usize].mentions & tied == 0 {
+            let (note, mentioned) = self.read_note(note);
+            if note.mentions & tied == 0 {
                 continue;
             }
-            let (mut all, mentioned) = self.relate(note, rank);
+            let mut all = says(note, mentioned);
             if slot != NO_SLOT {
                 all = all.wrapping_add(self.in_slots[slot as usize]);
             }
-            for &(element, role) in mentioned {
-                sums[element as usize] = sums[element as usize].wrapping_add(all.wrapping_mul(role));
+            for &(element, behind, factor) in mentioned {
+                sums[element as usize] = sums[element as usize].wrapping_add(all.wrapping_mul(factor) >> behind);
             }
         }
     }
 
-    /// What a note says about elements known by rank, and the elements.
+    /// A note and the elements that it mentions.
     #[inline]
-    fn relate(&self, number: u32, rank: &[u32]) -> (u64, &[(u32, u64)]) {
+    fn read_note(&self, number: u32) -> (&Note, &[Mentioned]) {
         let note = &self.notes[number as usize];
-        let mentioned = &self.mentioned[number as usize * self.room..][..note.count as usize];
-        let add = |all: u64, &(element, role): &(u32, u64)| {
-            all.wrapping_add(role.wrapping_mul(code_of_rank(rank[element as usize])))
-        };
-        (mix(mentioned.iter().fold(note.said, add)), mentioned)
+        (note, &self.mentioned[number as usize * self.room..][..note.count as usize])
     }
 }

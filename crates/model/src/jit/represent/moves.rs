@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::emit::{Element, Emit, Entry, flags};
-use crate::symmetry::pieces::{Lies, Move};
+use crate::symmetry::pieces::{Lies, Move, Pointer};
 
 impl Emit<'_, '_> {
     /// Takes the pieces from the words of the state.
@@ -51,7 +51,15 @@ impl Emit<'_, '_> {
             let renamed = self.b.declare_var(types::I64);
             self.b.def_var(renamed, value);
             let after = (piece.place == Lies::Alone).then(|| self.skip_unless(value));
-            self.in_groups(value, pieces.pointers(piece), |emit, pointer| {
+            let (of_two, others): (Vec<&Pointer>, Vec<&Pointer>) =
+                pieces.pointers(piece).iter().partition(|pointer| pointer.names_only && pointer.count == 2);
+            for fields in of_two.chunk_by(|one, other| one.element == other.element) {
+                let swapped = self.swapped(value, fields, by[fields[0].element as usize]);
+                let before = self.b.use_var(renamed);
+                let now = self.b.ins().bxor(before, swapped);
+                self.b.def_var(renamed, now);
+            }
+            self.in_groups(value, &others, |emit, pointer| {
                 let field = emit.field(value, pointer);
                 let change = emit.get(emit.named(emit.plan.by, pointer, field));
                 let change = emit.b.ins().ishl_imm_u(change, i64::from(pointer.shift));
@@ -66,6 +74,14 @@ impl Emit<'_, '_> {
             let renamed = self.b.use_var(renamed);
             self.set(Entry { further, ..self.entry(self.plan.out + number) }, renamed);
         }
+    }
+
+    /// The bits that change where fields hold names of two elements, given by how much the number of the first changes: one and two.
+    fn swapped(&mut self, value: Value, fields: &[&Pointer], by: Value) -> Value {
+        let named = self.not_zero(value, fields);
+        let both = self.b.ins().imul_imm_s(named, 3);
+        let mask = self.b.ins().ineg(by);
+        self.b.ins().band(both, mask)
     }
 
     /// Puts the pieces back into the words of the state.

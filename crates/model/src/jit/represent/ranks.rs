@@ -1,11 +1,14 @@
 //! Ranks: what pieces say about elements, summed, and the order of elements by that.
 
+use std::ops::Range;
+
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
-use super::emit::{Element, Emit};
-use crate::symmetry::pieces::{Lies, NAME_SHIFT, Piece, Pieces, code_of_rank, mix};
+use super::TOGETHER;
+use super::emit::Emit;
+use crate::symmetry::pieces::{Lies, MOST_LEADING, Naming, Piece, Pieces, code_of_rank};
 
 /// What a piece tells.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,9 +39,9 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// All that was said about an element.
-    pub fn told(&mut self, known: Variable, table: usize, element: usize) -> Value {
-        let (known, named) = (self.b.use_var(known), self.get(self.entry_of(table, element)));
+    /// All that was said about an element: what is known, and what the table of sums has.
+    pub fn told(&mut self, known: Variable, element: usize) -> Value {
+        let (known, named) = (self.b.use_var(known), self.get(self.entry_of(self.plan.sums, element)));
         self.b.ins().iadd(known, named)
     }
 
@@ -52,112 +55,100 @@ impl Emit<'_, '_> {
         all
     }
 
-    pub fn take_in(&mut self, number: usize) {
+    /// Takes in what all pieces say, but leaves out several slots of a bag at a time where none is in use.
+    pub fn take_in_all(&mut self) {
+        let mut numbers = 0..self.pieces.all.len();
+        while let Some(first) = numbers.next() {
+            let bag = self.pieces.bags.iter().find(|bag| (bag.first..bag.first + bag.slots).contains(&first));
+            let Some(bag) = bag else {
+                self.take_in(first);
+                continue;
+            };
+            let end = (first + TOGETHER).min(bag.first + bag.slots);
+            let mut any = self.values[first];
+            for number in first + 1..end {
+                any = self.b.ins().bor(any, self.values[number]);
+            }
+            let after = self.skip_unless(any);
+            for number in first..end {
+                let next = self.skip_unless(self.values[number]);
+                self.take_in(number);
+                self.arrive(Some(next));
+            }
+            self.arrive(Some(after));
+            numbers.start = end;
+        }
+    }
+
+    fn take_in(&mut self, number: usize) {
         let (pieces, value) = (self.pieces, self.values[number]);
         let piece = &pieces.all[number];
         match Tells::of(pieces, piece) {
             Tells::Own(owner) => {
-                let (said, factor) = (self.mix_with(value, piece.salt), self.constant(piece.salt));
-                let said = self.b.ins().imul(said, factor);
-                let said = self.only_if(value, said);
+                let said = self.tells(value, number);
                 self.add_to_variable(self.elements[owner].sum, said);
             }
-            Tells::Names => self.in_groups(value, pieces.pointers(piece), |emit, pointer| {
-                let field = emit.field(value, pointer);
-                let (said, one) = (emit.constant(mix(pointer.role)), emit.constant(1));
-                emit.add_to(emit.named(emit.plan.sums, pointer, field), said);
-                emit.set(emit.named(emit.plan.named, pointer, field), one);
+            Tells::Names => self.in_groups(value, pieces.namings(piece), |emit, naming| {
+                let said = emit.constant(piece.salt);
+                emit.say_by(naming, value, said);
             }),
             Tells::Relation => self.take_in_relation(number, piece, value),
         }
     }
 
-    pub fn take_in_relation(&mut self, number: usize, piece: &Piece, value: Value) {
+    fn take_in_relation(&mut self, number: usize, piece: &Piece, value: Value) {
         let pieces = self.pieces;
-        let after = (!is_of_one_element(pieces, piece)).then(|| self.skip_unless(value));
         if pieces.bags.iter().any(|bag| (bag.first + 1..bag.first + bag.slots).contains(&number)) {
             let greater = self.b.ins().icmp(IntCC::UnsignedLessThan, self.values[number - 1], value);
             let greater = self.b.ins().uextend(types::I64, greater);
-            let disorder = self.b.use_var(self.disorder);
-            let disorder = self.b.ins().bor(disorder, greater);
-            self.b.def_var(self.disorder, disorder);
+            let disorder = self.entry(self.plan.disorder);
+            let before = self.get(disorder);
+            let now = self.b.ins().bor(before, greater);
+            self.set(disorder, now);
         }
-        let (coordinates, pointers) = (pieces.coordinates(piece), pieces.pointers(piece));
-        let names = pointers.iter().filter(|pointer| !pointer.shared).fold(0, |all, pointer| all | pointer.field());
-        let others = self.constant(!names);
-        let mut rest = self.b.ins().band(value, others);
-        for pointer in pointers.iter().filter(|pointer| pointer.shared) {
-            let field = self.field(value, pointer);
-            let (inside, others) = (self.is_name(pointer, field), self.constant(!pointer.field()));
-            let others = self.b.ins().band(rest, others);
-            rest = self.b.ins().select(inside, others, rest);
-        }
-        let said = self.mix_with(rest, piece.salt);
+        let rest = self.without_names(value, piece);
+        let said = self.tells(rest, number);
         self.set(self.entry(self.plan.said + number), said);
-        let known = coordinates.iter().fold(0u64, |all, at| {
-            let first = pieces.set_starts[self.elements[at.element as usize].set];
-            all.wrapping_add(at.role.wrapping_mul(code_of_rank(first)))
-        });
-        let known = self.constant(known);
-        let said = self.b.ins().iadd(said, known);
-        let codes = self.relate(piece, (value, said), self.plan.first_ranks);
-        // Elements that are mentioned with others, but not the one that a piece outside of bags lies below.
-        let named = self.b.ins().ushr_imm_u(codes, i64::from(NAME_SHIFT));
-        let count = self.b.ins().iadd_imm_s(named, coordinates.len() as i64);
-        let several = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, count, 1);
-        let several = self.b.ins().uextend(types::I64, several);
-        for pointer in pointers {
-            let field = self.field(value, pointer);
-            let entry = self.named(self.plan.named, pointer, field);
-            let before = self.get(entry);
-            let named = self.b.ins().bor(before, several);
-            self.set(entry, named);
-        }
-        if after.is_some() {
-            for at in coordinates {
-                let named = self.elements[at.element as usize].named;
-                let before = self.b.use_var(named);
-                let now = self.b.ins().bor(before, several);
-                self.b.def_var(named, now);
-            }
-        }
-        self.arrive(after);
+        self.say(piece, value, said);
     }
 
-    /// Adds what a piece says about the elements it mentions, given what it says about those that it lies below. Of others,
-    /// a table has the ranks; gives the sum of what that has.
-    pub fn relate(&mut self, piece: &Piece, (value, said): (Value, Value), ranks: usize) -> Value {
-        let pieces = self.pieces;
-        let pointers = pieces.pointers(piece);
-        let fields: Vec<Value> = pointers.iter().map(|pointer| self.field(value, pointer)).collect();
-        let (mut all, mut codes) = (said, self.constant(0));
-        for (pointer, &field) in pointers.iter().zip(&fields) {
-            let mut code = self.get(self.named(ranks, pointer, field));
-            if pointer.shared {
-                let inside = self.is_name(pointer, field);
-                code = self.only_if(inside, code);
-            }
-            codes = self.b.ins().iadd(codes, code);
-            let role = self.constant(pointer.role);
-            let product = self.b.ins().imul(code, role);
-            all = self.b.ins().iadd(all, product);
-        }
-        let all = self.mix(all);
-        for at in pieces.coordinates(piece) {
+    /// Adds what a piece says to what is known of those it mentions.
+    pub fn say(&mut self, piece: &Piece, value: Value, said: Value) {
+        for at in self.pieces.coordinates(piece) {
             let role = self.constant(at.role);
-            let mut said = self.b.ins().imul(all, role);
-            if is_of_one_element(pieces, piece) {
-                // Where nothing is said nobody is named.
-                said = self.only_if(value, said);
+            let said = self.b.ins().imul(said, role);
+            if is_of_one_element(self.pieces, piece) {
+                self.add_to_variable(self.elements[at.element as usize].sum, said);
+            } else {
+                let said = self.behind(said);
+                self.add_to(self.entry_of(self.plan.sums, at.element as usize), said);
             }
-            self.add_to_variable(self.elements[at.element as usize].sum, said);
         }
-        for (pointer, &field) in pointers.iter().zip(&fields) {
-            let role = self.constant(pointer.role);
-            let said = self.b.ins().imul(all, role);
-            self.add_to(self.named(self.plan.sums, pointer, field), said);
+        for naming in self.pieces.namings(piece) {
+            self.say_by(naming, value, said);
         }
-        codes
+    }
+
+    /// What is said about an element, behind what leads.
+    fn behind(&mut self, said: Value) -> Value {
+        self.b.ins().ushr_imm_u(said, i64::from(MOST_LEADING))
+    }
+
+    /// The same of those that certain fields name.
+    fn say_by(&mut self, naming: &Naming, value: Value, said: Value) {
+        if !naming.few {
+            let (field, role) = (self.field(value, &naming.fields[0]), self.constant(naming.role));
+            let said = self.b.ins().imul(said, role);
+            let said = self.behind(said);
+            self.add_to(self.named(self.plan.sums, &naming.fields[0], field), said);
+            return;
+        }
+        let factors = self.factors(value, naming);
+        for (factor, element) in factors.into_iter().zip(naming.set().0 as usize..) {
+            let said = self.b.ins().imul(said, factor);
+            let said = self.behind(said);
+            self.add_to_variable(self.elements[element].sum, said);
+        }
     }
 
     /// Sums what pieces say about elements that are known by rank.
@@ -167,8 +158,7 @@ impl Emit<'_, '_> {
         for element in 0..self.elements.len() {
             let rank = self.b.use_var(self.elements[element].rank);
             let first = pieces.set_starts[self.elements[element].set];
-            let code = self.constant(code_of_rank(first));
-            let code = self.b.ins().iadd(rank, code);
+            let code = self.b.ins().iadd_imm_s(rank, code_of_rank(first) as i64);
             self.set(self.entry_of(self.plan.ranks, element), code);
             ranks.push(code);
             let zero = self.constant(0);
@@ -180,62 +170,107 @@ impl Emit<'_, '_> {
                 continue;
             }
             let value = self.get(self.entry(self.plan.values + number));
-            let after = (!is_of_one_element(pieces, piece)).then(|| self.skip_unless(value));
+            let after = self.skip_unless(value);
             let mut said = self.get(self.entry(self.plan.said + number));
             for at in pieces.coordinates(piece) {
                 let role = self.constant(at.role);
                 let product = self.b.ins().imul(ranks[at.element as usize], role);
                 said = self.b.ins().iadd(said, product);
             }
-            self.relate(piece, (value, said), self.plan.ranks);
-            self.arrive(after);
+            for naming in pieces.namings(piece) {
+                if naming.few {
+                    let factors = self.factors(value, naming);
+                    for (factor, element) in factors.into_iter().zip(naming.set().0 as usize..) {
+                        let product = self.b.ins().imul(ranks[element], factor);
+                        said = self.b.ins().iadd(said, product);
+                    }
+                } else {
+                    let field = self.field(value, &naming.fields[0]);
+                    let code = self.get(self.named(self.plan.ranks, &naming.fields[0], field));
+                    let role = self.constant(naming.role);
+                    let product = self.b.ins().imul(code, role);
+                    said = self.b.ins().iadd(said, product);
+                }
+            }
+            let said = self.mix(said);
+            self.say(piece, value, said);
+            self.arrive(Some(after));
         }
     }
 
     /// Orders the elements of each set by key and then by number; says whether any are alike.
     pub fn order(&mut self, mut key: impl FnMut(&mut Self, usize) -> Value) -> Value {
-        let mut any = self.constant(0);
-        for range in self.pieces.set_starts.windows(2) {
-            let members: Vec<usize> = (range[0] as usize..range[1] as usize).collect();
-            if members.len() < 2 {
-                continue;
-            }
-            let keys: Vec<Value> = members.iter().map(|&member| key(self, member)).collect();
-            let mut places: Vec<Value> = (0..members.len()).map(|number| self.constant(number as u64)).collect();
-            let zero = self.constant(0);
-            let mut alike_before = vec![zero; members.len()];
-            for one in 0..members.len() {
-                for other in one + 1..members.len() {
+        // Answers of comparisons are bytes, and places fit into them.
+        let mut any = self.b.ins().iconst(types::I8, 0);
+        for range in self.sets_of_several() {
+            let keys: Vec<Value> = range.clone().map(|member| key(self, member)).collect();
+            let mut places: Vec<Value> =
+                (0..keys.len()).map(|number| self.b.ins().iconst(types::I8, number as i64)).collect();
+            for one in 0..keys.len() {
+                for other in one + 1..keys.len() {
                     let less = self.b.ins().icmp(IntCC::UnsignedLessThan, keys[other], keys[one]);
-                    let less = self.b.ins().uextend(types::I64, less);
                     places[one] = self.b.ins().iadd(places[one], less);
                     places[other] = self.b.ins().isub(places[other], less);
                     let alike = self.b.ins().icmp(IntCC::Equal, keys[other], keys[one]);
-                    let alike = self.b.ins().uextend(types::I64, alike);
-                    alike_before[other] = self.b.ins().iadd(alike_before[other], alike);
+                    any = self.b.ins().bor(any, alike);
                 }
             }
-            for (at, &member) in members.iter().enumerate() {
-                any = self.b.ins().bor(any, alike_before[at]);
-                let first = self.b.ins().isub(places[at], alike_before[at]);
-                let Element { place, rank, .. } = self.elements[member];
-                self.b.def_var(place, places[at]);
-                self.b.def_var(rank, first);
+            for ((member, place), key) in range.zip(places).zip(keys) {
+                let at = self.b.ins().uextend(types::I64, place);
+                self.b.def_var(self.elements[member].place, at);
+                self.b.def_var(self.elements[member].key, key);
             }
         }
         any
+    }
+
+    /// Finds ranks, once elements are in order: that of the first of those alike.
+    pub fn rank(&mut self) {
+        for range in self.sets_of_several() {
+            let keys: Vec<Value> = range.clone().map(|member| self.b.use_var(self.elements[member].key)).collect();
+            for (at, member) in range.enumerate() {
+                let mut rank = self.b.use_var(self.elements[member].place);
+                for before in 0..at {
+                    let alike = self.b.ins().icmp(IntCC::Equal, keys[before], keys[at]);
+                    let alike = self.b.ins().uextend(types::I64, alike);
+                    rank = self.b.ins().isub(rank, alike);
+                }
+                self.b.def_var(self.elements[member].rank, rank);
+            }
+        }
+    }
+
+    fn sets_of_several(&self) -> Vec<Range<usize>> {
+        let sets = self.pieces.set_starts.windows(2).map(|set| set[0] as usize..set[1] as usize);
+        sets.filter(|set| set.len() > 1).collect()
+    }
+
+    /// Which elements are named, as far as that is known from fields of few elements.
+    fn named_by_few(&mut self) -> Vec<Value> {
+        let mut named = vec![self.constant(0); self.elements.len()];
+        for (number, piece) in self.pieces.all.iter().enumerate() {
+            for naming in self.pieces.namings(piece).iter().filter(|naming| naming.few) {
+                let value = self.get(self.entry(self.plan.values + number));
+                for (place, element) in (0..naming.set().1).zip(naming.set().0 as usize..) {
+                    let here = self.naming(value, &naming.fields, place);
+                    named[element] = self.b.ins().bor(named[element], here);
+                }
+            }
+        }
+        named
     }
 
     /// Is anything known of elements of equal rank that may tell them apart? If nobody names them and they have the same
     /// pieces, then their exchange changes nothing.
     pub fn differ_though_tied(&mut self) -> Value {
         let mut any = self.constant(0);
-        for range in self.pieces.set_starts.windows(2) {
-            let members = range[0] as usize..range[1] as usize;
+        let by_few = self.named_by_few();
+        for members in self.sets_of_several() {
             let (mut ranks, mut named, mut own) = (Vec::new(), Vec::new(), Vec::new());
             for element in members.clone() {
                 ranks.push(self.b.use_var(self.elements[element].rank));
-                named.push(self.told(self.elements[element].named, self.plan.named, element));
+                let others = self.get(self.entry_of(self.plan.sums, element));
+                named.push(self.b.ins().bor(others, by_few[element]));
                 let pieces = self.pieces.own[element].iter();
                 let pieces = pieces.map(|&piece| self.get(self.entry(self.plan.values + piece as usize)));
                 own.push(pieces.collect::<Vec<Value>>());
