@@ -273,17 +273,18 @@ fn damaged_foreign_and_missing_files_are_refused() {
     }
     // Of another version: of the format, and of the program.
     let sound = fs::read_to_string(&manifest).unwrap();
-    let (_, text) = sound.split_once('\n').unwrap();
+    let (head, text) = sound.split_once('\n').unwrap();
+    let own = head.split(' ').nth(1).unwrap();
     let with = |version: &str, text: &str| format!("plimsoll-checkpoint {version} {:08x}\n{text}", crc32(text));
     fs::write(&manifest, with("0", text)).unwrap();
-    refused(&resume, "version 0, and this program reads version 1");
+    refused(&resume, &format!("version 0, and this program reads version {own}"));
     let other = text.replace("\"program\": \"", "\"program\": \"9.");
-    fs::write(&manifest, with("1", &other)).unwrap();
+    fs::write(&manifest, with(own, &other)).unwrap();
     refused(&resume, "it was written by plimsoll 9.");
     // Of the same model, but with something else made of it; and with another command.
-    fs::write(&manifest, with("1", &text.replacen("\"system\": \"", "\"system\": \"0", 1))).unwrap();
+    fs::write(&manifest, with(own, &text.replacen("\"system\": \"", "\"system\": \"0", 1))).unwrap();
     refused(&resume, "not what it was when the checkpoint was written");
-    fs::write(&manifest, with("1", &text.replacen("\"check\"", "\"info\"", 1))).unwrap();
+    fs::write(&manifest, with(own, &text.replacen("\"check\"", "\"info\"", 1))).unwrap();
     refused(&resume, "command line that is not understood");
     // The files of two checkpoints, mixed up.
     let other = tempfile::tempdir().unwrap();
