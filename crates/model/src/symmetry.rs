@@ -10,6 +10,7 @@
 pub(crate) mod canon;
 mod cutting;
 pub(crate) mod pieces;
+pub(crate) mod plain;
 mod ranks;
 mod relations;
 

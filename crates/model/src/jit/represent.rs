@@ -1,7 +1,7 @@
 //! Native code that finds representatives: what `symmetry/canon.rs` does, with all places and numbers of a model known.
 //!
-//! One call does all successors of a state. Most of them need no more than ranks, which this computes without loops and with hardly a branch.
-//! It follows `symmetry/relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
+//! One call does all successors of a state. Where nothing relates elements to one another they are sorted (`plain.rs`). Most other states need no more than
+//! ranks, which this computes without loops and with hardly a branch. It follows `symmetry/plain.rs`, `relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
 //! difference. Where several orders would have to be tried it leaves the state as it is and says so. Elements of equal sums are taken
 //! for alike: should hashes collide, an orbit might have two representatives, each a state of it.
 //!
@@ -10,6 +10,7 @@
 
 mod emit;
 mod moves;
+mod plain;
 mod ranks;
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -21,6 +22,7 @@ use cranelift_module::{FuncId, Module, default_libcall_names};
 use super::compile::{Code, isa_for};
 use crate::Step;
 use crate::symmetry::pieces::{Lies, Piece, Pieces};
+use crate::symmetry::plain::Plain;
 use emit::{Emit, flags};
 
 /// Code for more than this would take longer to make than it saves.
@@ -70,19 +72,21 @@ const WHY_BITS: u32 = 2;
 
 impl Represent {
     /// How much code there would be, in operators of four instructions.
-    pub fn operators(pieces: &Pieces) -> usize {
+    pub fn operators(pieces: &Pieces, plain: Option<&Plain>) -> usize {
+        let keys = plain.iter().flat_map(|plain| plain.leaders.iter().chain(&plain.sorted));
+        let keys = keys.map(|key| key.elements.len() * (2 + key.elements.len()) + key.named.len() * 12);
         let piece = |(number, piece): (usize, &Piece)| {
             8 + pieces.moves(number).len() * 2 + pieces.coordinates(piece).len() * 5 + pieces.pointers(piece).len() * 12
         };
-        pieces.all.iter().enumerate().map(piece).sum::<usize>() + pairs(pieces) * 15
+        pieces.all.iter().enumerate().map(piece).sum::<usize>() + pairs(pieces) * 15 + keys.sum::<usize>()
     }
 
     /// For states of so many words; `None` if there is too much to be said about them.
-    pub fn new(pieces: &Pieces, width: usize) -> Option<Represent> {
+    pub fn new(pieces: &Pieces, plain: Option<&Plain>, width: usize) -> Option<Represent> {
         let plan = Plan::of(pieces)?;
         let isa = isa_for(false).ok()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-        let find = define(&mut module, 5, |b| Emit::start(b, pieces, &plan).find(width))?;
+        let find = define(&mut module, 5, |b| Emit::start(b, pieces, &plan).find(plain, width))?;
         let put = define(&mut module, 2, |b| Emit::start(b, pieces, &plan).put())?;
         module.finalize_definitions().ok()?;
         let (find, put) = (module.get_finalized_function(find), module.get_finalized_function(put));
@@ -193,7 +197,7 @@ impl Plan {
 }
 
 impl<'f> Emit<'_, 'f> {
-    fn find(mut self, width: usize) -> FunctionBuilder<'f> {
+    fn find(mut self, plain: Option<&Plain>, width: usize) -> FunctionBuilder<'f> {
         let entry = self.b.current_block().expect("the code begins");
         let [states, count, steps, known, memory] = self.b.block_params(entry)[..] else {
             unreachable!("so it was declared")
@@ -224,7 +228,17 @@ impl<'f> Emit<'_, 'f> {
 
         self.b.switch_to_block(begin);
         self.begin(this);
-        self.represent(number, next);
+        self.load();
+        if let Some(plain) = plain {
+            let undecided = self.b.create_block();
+            self.represent_plain(plain, next, undecided);
+            self.b.switch_to_block(undecided);
+        }
+        if plain.is_some_and(Plain::is_always_decided) {
+            self.b.ins().jump(next, &[]);
+        } else {
+            self.represent(number, next);
+        }
 
         self.b.switch_to_block(next);
         let (this, number) = (self.b.use_var(state), self.b.use_var(at));
@@ -261,10 +275,10 @@ impl<'f> Emit<'_, 'f> {
         all
     }
 
-    /// Replaces the state with this number and goes on to the next.
+    /// Replaces the state with this number, whose pieces are known, and goes on to the next.
     fn represent(&mut self, number: Value, next: Block) {
         let [ties, round, more, fixed, renamed, moved, open] = [(); 7].map(|()| self.b.create_block());
-        self.load();
+        self.keep();
         self.clear(self.plan.sums);
         let zero = self.constant(0);
         self.set(self.entry(self.plan.disorder), zero);
@@ -308,7 +322,7 @@ impl<'f> Emit<'_, 'f> {
         self.b.switch_to_block(moved);
         self.rename(&by);
         if self.pieces.bags.is_empty() {
-            self.put_words();
+            self.put_renamed();
             self.b.ins().jump(next, &[]);
         } else {
             self.leave(number, SORT);
@@ -318,7 +332,7 @@ impl<'f> Emit<'_, 'f> {
     }
 
     fn put(mut self) -> FunctionBuilder<'f> {
-        self.put_words();
+        self.put_renamed();
         let zero = self.constant(0);
         self.leave(zero, END);
         self.b
