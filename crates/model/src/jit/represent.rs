@@ -162,6 +162,13 @@ fn pairs(pieces: &Pieces) -> usize {
     sizes.map(|size| size * size.saturating_sub(1) / 2).sum()
 }
 
+/// Is all that is said about several elements at once said by the pieces that belong to elements? When ranks tell no more apart and only two elements
+/// are alike, then these can be exchanged: nobody else names either of them, or it would name both in the same field, and each
+/// field of their own pieces that names one of the two in one piece names one of the two in the other as well, and not the same one.
+fn has_plain_relations(pieces: &Pieces) -> bool {
+    pieces.all.iter().all(|piece| piece.place == Lies::Outside && pieces.coordinates(piece).len() <= 1)
+}
+
 impl Plan {
     fn of(pieces: &Pieces) -> Option<Plan> {
         let sizes: Vec<usize> = pieces.set_starts.windows(2).map(|set| (set[1] - set[0]) as usize).collect();
@@ -277,13 +284,20 @@ impl<'f> Emit<'_, 'f> {
 
     /// Replaces the state with this number, whose pieces are known, and goes on to the next.
     fn represent(&mut self, number: Value, next: Block) {
-        let [ties, round, more, fixed, renamed, moved, open] = [(); 7].map(|()| self.b.create_block());
+        let [disorder, ties, round, more, fixed, renamed, moved, open] = [(); 8].map(|()| self.b.create_block());
+        for block in [ties, round, more, fixed, open] {
+            self.b.set_cold_block(block);
+        }
         self.keep();
         self.clear(self.plan.sums);
         let zero = self.constant(0);
         self.set(self.entry(self.plan.disorder), zero);
         self.take_in_all();
-        let tied = self.order(|emit, element| emit.told(emit.elements[element].sum, element));
+        let ascending = self.sums();
+        self.b.ins().brif(ascending, next, &[], disorder, &[]);
+
+        self.b.switch_to_block(disorder);
+        let tied = self.order(|emit, element| emit.b.use_var(emit.elements[element].key));
         self.b.ins().brif(tied, ties, &[], renamed, &[]);
 
         self.b.switch_to_block(ties);
@@ -310,13 +324,17 @@ impl<'f> Emit<'_, 'f> {
         self.b.ins().brif(split, ties, &[], fixed, &[]);
 
         self.b.switch_to_block(fixed);
+        if has_plain_relations(self.pieces) {
+            let (several, one) = (self.b.create_block(), self.is_one_pair_tied());
+            self.b.ins().brif(one, renamed, &[], several, &[]);
+            self.b.switch_to_block(several);
+        }
         let related = self.are_tied_related();
         self.b.ins().brif(related, open, &[], renamed, &[]);
 
         self.b.switch_to_block(renamed);
         let by: Vec<Value> = (0..self.elements.len()).map(|element| self.by(element)).collect();
-        let disorder =
-            if self.pieces.bags.is_empty() { self.constant(0) } else { self.get(self.entry(self.plan.disorder)) };
+        let disorder = self.bags_in_disorder();
         let change = by.iter().fold(disorder, |any, &by| self.b.ins().bor(any, by));
         self.b.ins().brif(change, moved, &[], next, &[]);
         self.b.switch_to_block(moved);
