@@ -18,21 +18,27 @@ mod safe;
 mod sharing;
 mod stores;
 
+use crate::symmetry::Symmetry;
 use crate::system::System;
 use crate::verify::verify;
 pub use interval::Interval;
 
 /// Simplifies a verified system.
 pub fn optimise(system: System) -> System {
-    run(&[fold::fold, range::shrink, fold::fold], system)
+    optimise_for(system, None)
+}
+
+/// The same, so that the system may be run from every state that comes of a reachable one by a renaming of `symmetry`.
+pub fn optimise_for(system: System, symmetry: Option<&Symmetry>) -> System {
+    run(&[&fold::fold, &|system| range::shrink(system, symmetry), &fold::fold], system)
 }
 
 /// Makes a system with fewer states from one that is optimised: see [`merge`] and [`dead`] for what is kept.
 pub fn reduce(system: System) -> System {
-    run(&[merge::merge, dead::reset_dead, fold::fold], system)
+    run(&[&merge::merge, &dead::reset_dead, &fold::fold], system)
 }
 
-fn run(passes: &[fn(System) -> System], mut system: System) -> System {
+fn run(passes: &[&dyn Fn(System) -> System], mut system: System) -> System {
     for pass in passes {
         system = pass(system);
         if let Err(flaws) = verify(&system) {

@@ -60,8 +60,8 @@ impl Symmetry {
         self.vars.len() == system.vars.len() && self.vars.iter().zip(system.vars.iter().map(|var| &var.ty)).all(sound)
     }
 
-    /// Does the scalar ever hold elements of a part? Its range may have been narrowed to the values that occur; as the
-    /// elements are interchangeable, all of them occur or none, so that one out of range says that none does.
+    /// Does the scalar ever hold elements of a part? Its range may have been narrowed to the values that occur, in states as
+    /// they are renamed (`passes::range`): all elements or none, so that one out of range says that none does.
     pub fn holds(&self, part: &Part, scalar: &Scalar) -> bool {
         part.first as u64 + self.sets[part.set as usize].size as u64 <= 1u64 << scalar.bits()
     }

@@ -6,13 +6,18 @@
 //! trapping store traps on the same values, for those in between never occur. We take the smallest such
 //! range that fills its bits, because wrapping stores need that (and where they occur it always exists),
 //! else `held` itself. Temporaries change only along with variables that they are copied from or to.
+//!
+//! A search by symmetry meets states that no run of the system goes through: those of runs, renamed. A start may choose the
+//! first element of a set each time, and yet any other is met in its place. So there a variable that may hold one element of
+//! a set may hold them all.
 //! (Cousot and Cousot 1977.)
 
 use super::flow::{Flow, Held};
 use super::interval::Interval;
-use super::leaves::{Leaves, Unit, units};
+use super::leaves::{Leaves, Unit, count, units};
 use crate::layout::Layout;
 use crate::procedures::{Summary, summaries};
+use crate::symmetry::{Shape, Symmetry};
 use crate::system::System;
 use crate::types::{Scalar, Type};
 
@@ -23,19 +28,21 @@ const WORK_LIMIT: u64 = 20_000_000;
 /// Rounds of narrowing at the end.
 const NARROWINGS: usize = 2;
 
-/// Narrows the ranges of a verified system.
-pub fn shrink(system: System) -> System {
+/// Narrows the ranges of a verified system, to what states have when they are renamed by `symmetry`.
+pub fn shrink(system: System, symmetry: Option<&Symmetry>) -> System {
     let units = units(&system);
     let summaries = summaries(&system);
     let leaves = Leaves::of(&system, &units);
     let mut initial = vec![Held::default(); leaves.scalars.len()];
     let mut frozen = vec![false; leaves.scalars.len()];
     add_initial_values(&system, &units, &leaves, &mut initial, &mut frozen);
-    let Some(held) = solve((&system, &summaries), &units, &leaves, &initial, &frozen) else { return system };
+    let elements = Elements::of(&system, symmetry, &leaves);
+    let starts = (&initial[..], &frozen[..]);
+    let Some(held) = solve((&system, &summaries), &units, &leaves, &elements, starts) else { return system };
     let mut in_state = vec![false; leaves.scalars.len()];
     for var in 0..system.vars.len() {
         let first = leaves.var(var);
-        for leaf in first..first + super::leaves::count(&system.vars[var].ty) {
+        for leaf in first..first + count(&system.vars[var].ty) {
             in_state[leaves.class[leaf]] = true;
         }
     }
@@ -51,6 +58,69 @@ pub fn shrink(system: System) -> System {
     // Packing is greedy, so smaller parts may by bad luck make a longer state.
     let words = |system: &System| Layout::of_system(system).words();
     if words(&shrunk) > words(&system) { system } else { shrunk }
+}
+
+/// Which values of each class of leaves are exchanged for one another.
+struct Elements(Vec<Vec<Interval>>);
+
+impl Elements {
+    fn of(system: &System, symmetry: Option<&Symmetry>, leaves: &Leaves) -> Elements {
+        let mut elements = Elements(vec![Vec::new(); leaves.scalars.len()]);
+        if let Some(symmetry) = symmetry.filter(|symmetry| symmetry.fits(system)) {
+            for (index, (shape, var)) in symmetry.vars.iter().zip(&system.vars).enumerate() {
+                elements.add(symmetry, shape, &var.ty, &mut leaves.var(index), leaves);
+            }
+        }
+        elements
+    }
+
+    fn add(&mut self, symmetry: &Symmetry, shape: &Shape, ty: &Type, leaf: &mut usize, leaves: &Leaves) {
+        match (shape, ty) {
+            (Shape::Scalar(parts), Type::Scalar(_)) => {
+                let of_class = &mut self.0[leaves.class[*leaf]];
+                for part in parts {
+                    let (first, size) = (part.first as i64, symmetry.sets[part.set as usize].size as i64);
+                    let elements = Interval::new(first, first + size.max(1) - 1);
+                    if !of_class.contains(&elements) {
+                        of_class.push(elements);
+                    }
+                }
+                *leaf += 1;
+            }
+            (Shape::Array { element: shape, .. }, Type::Array { element, .. }) => {
+                self.add(symmetry, shape, element, leaf, leaves);
+            }
+            (Shape::Record(shapes), Type::Record(fields)) => {
+                let fields = shapes.iter().zip(fields);
+                fields.for_each(|(shape, (_, ty))| self.add(symmetry, shape, ty, leaf, leaves));
+            }
+            (Shape::Bag { slot }, Type::Record(fields)) => {
+                let slots = Shape::Array { parts: Vec::new(), element: slot.clone() };
+                self.add(symmetry, &slots, &fields[0].1, leaf, leaves);
+                *leaf += count(&fields[1].1);
+            }
+            _ => unreachable!("the symmetry fits"),
+        }
+    }
+
+    /// Who may hold one element of a set may hold all of it.
+    fn complete(&self, class: usize, scalar: &Scalar, held: &mut Held) {
+        let may_hold = |elements: Interval| elements.meet(Interval::range(scalar));
+        // Each may add some of the others.
+        for _ in 0..self.0[class].len() {
+            for elements in self.0[class].iter().copied().filter_map(may_hold) {
+                if held.values.is_some_and(|values| values.meet(elements).is_some()) {
+                    held.add(elements);
+                }
+            }
+        }
+    }
+
+    fn complete_all(&self, leaves: &Leaves, held: &mut [Held]) {
+        for (class, held) in held.iter_mut().enumerate() {
+            self.complete(class, &leaves.scalars[class], held);
+        }
+    }
 }
 
 /// Zero or the declared initial values for variables, zero for temporaries.
@@ -115,12 +185,13 @@ fn solve(
     (system, summaries): (&System, &[Summary]),
     units: &[Unit],
     leaves: &Leaves,
-    initial: &[Held],
-    frozen: &[bool],
+    elements: &Elements,
+    (initial, frozen): (&[Held], &[bool]),
 ) -> Option<Vec<Held>> {
     let touched: Vec<Vec<usize>> =
         units.iter().enumerate().map(|(number, unit)| leaves.touched(system, number, unit)).collect();
     let mut held = initial.to_vec();
+    elements.complete_all(leaves, &mut held);
     let mut growths = vec![0; held.len()];
     let mut grown = vec![true; held.len()];
     let mut work = 0;
@@ -140,6 +211,7 @@ fn solve(
                     grown[class] = true;
                     let widen = growths[class] > PATIENCE && !frozen[class];
                     held[class] = if widen { widened(&leaves.scalars[class], held[class], joined) } else { joined };
+                    elements.complete(class, &leaves.scalars[class], &mut held[class]);
                 }
             }
             if work > WORK_LIMIT {
@@ -154,6 +226,7 @@ fn solve(
                 next[class].store(stored, leaves);
             }
         }
+        elements.complete_all(leaves, &mut next);
         held = next;
     }
     Some(held)
@@ -223,6 +296,7 @@ fn rewrite_type(ty: &mut Type, leaf: &mut usize, ranges: &[Option<Interval>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symmetry::{Interchangeable, Part};
     use crate::text::{parse, print};
     use crate::verify::verify;
 
@@ -230,7 +304,7 @@ mod tests {
     fn shrunk(text: &str) -> Vec<String> {
         let system = parse(&format!("system \"t\" {text}")).unwrap();
         verify(&system).unwrap();
-        let system = shrink(system);
+        let system = shrink(system, None);
         verify(&system).unwrap();
         let lines = print(&system);
         lines.lines().filter_map(|line| line.strip_prefix("var ")).map(str::to_string).collect()
@@ -297,6 +371,44 @@ mod tests {
         let body = "do { block { if x < 3 { x := 9; break 0; } x := 50; } y := x; if z == 2 { discard; } w := z; }";
         let vars = shrunk(&format!("var x: 0..255 var y: 0..255 var w: 0..255 var z: 0..255 = 2 {}", command(body)));
         assert_eq!(vars, ["x: 0..63", "y: 0..63", "w: 0..1", "z: 0..3 = 2"]);
+    }
+
+    #[test]
+    fn who_may_hold_one_element_may_hold_all_of_its_set() {
+        // Elements of `a` are 1 to 3, those of `b` 4 to 9.
+        let text = "var one: 0..9 var both: 0..9 var none: 0..9 var copy: 0..9 var read: 0..9
+            var bag: { s: [2] 0..9, f: [2] 0..1 }
+            command \"c\" { do { one := 1; both := 3; both := 5; copy <- one; bag.s[0] := 7; } }
+            command \"d\" { do { read := one; } }";
+        let mut system = parse(&format!("system \"t\" {text}")).unwrap();
+        let part = |set, first| Part { set, first };
+        let set = |size| Interchangeable { name: "s".into(), size };
+        let either = || Shape::Scalar(vec![part(0, 1), part(1, 4)]);
+        let plain = || Shape::Scalar(Vec::new());
+        let bag = Shape::Bag { slot: Box::new(either()) };
+        let vars = vec![either(), either(), either(), plain(), plain(), bag];
+        let symmetry = Symmetry { sets: vec![set(3), set(6)], vars };
+        assert!(symmetry.fits(&system));
+        let ranges = |system: System, symmetry: Option<&Symmetry>| {
+            let vars = shrink(system, symmetry).vars;
+            let scalar = |ty: &Type| ty.as_scalar().map(|scalar| (scalar.low, scalar.high));
+            let highest = |ty: &Type| match ty {
+                Type::Record(fields) => match &fields[0].1 {
+                    Type::Array { element, .. } => scalar(element),
+                    _ => None,
+                },
+                ty => scalar(ty),
+            };
+            vars.iter().map(|var| highest(&var.ty).unwrap()).collect::<Vec<_>>()
+        };
+        let usual = ranges(system.clone(), None);
+        assert_eq!(usual, [(0, 1), (0, 7), (0, 1), (0, 1), (0, 1), (0, 7)]);
+        let renamed = ranges(system.clone(), Some(&symmetry));
+        assert_eq!(renamed, [(0, 3), (0, 9), (0, 1), (0, 3), (0, 3), (0, 9)]);
+        // A symmetry of other variables says nothing.
+        system.vars.pop();
+        system.commands.clear();
+        assert_eq!(ranges(system, Some(&symmetry)), [(0, 1); 5]);
     }
 
     #[test]
