@@ -2,12 +2,13 @@
 
 use crate::executor::Executor;
 use crate::failure::Failure;
+use crate::options::SymmetryName;
 use crate::report::TraceReport;
 use crate::report::trace::Origin;
 use crate::subject::Content;
 use plimsoll_ir::passes::merge::merge;
-use plimsoll_ir::passes::optimise;
-use plimsoll_ir::{Slot, System, Var};
+use plimsoll_ir::passes::optimise_for;
+use plimsoll_ir::{Slot, Symmetry, System, Var};
 use plimsoll_model::{Interp, Model, Patience, Step, Successors, Unmerge};
 use plimsoll_search::{ReplayError, Trace, Violation, Walk, verify};
 use std::rc::Rc;
@@ -18,20 +19,19 @@ use std::rc::Rc;
 /// A merged path that cannot be taken apart, though that should be possible, is shown as it is; it was verified all the same.
 pub fn trace(
     executor: Executor,
+    symmetry: (SymmetryName, Option<&Symmetry>),
     original: Option<System>,
     violation: Violation,
     origin: Origin,
 ) -> Result<TraceReport, Failure> {
-    let positions = executor.concrete(violation.trace.positions);
-    let positions = positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
-    let violation = Violation { what: violation.what, trace: Trace { positions } };
+    let violation = if executor.has_orbits() { of_states(&executor, symmetry, violation)? } else { violation };
     let Some(original) = original else {
         return TraceReport::new(Rc::new(executor), violation, origin).map_err(not_replayed);
     };
     if origin.merge {
         verify(executor.reference(), &violation).map_err(not_replayed)?;
         let found = executor.interp().expect("what was merged is a system");
-        if let Some(positions) = apart(found, optimise(original.clone()), &violation.trace.positions) {
+        if let Some(positions) = apart(found, optimise_for(original.clone(), symmetry.1), &violation.trace.positions) {
             let shown = Rc::new(interpreted(original));
             let apart = Violation { what: violation.what, trace: Trace { positions } };
             if let Ok(trace) = TraceReport::new(shown, apart, Origin { merge: false, ..origin.clone() }) {
@@ -43,6 +43,30 @@ pub fn trace(
     drop(executor);
     TraceReport::new(Rc::new(interpreted(original)), violation, origin).map_err(not_replayed)
 }
+
+/// The violation on states of the model, given that on representatives.
+///
+/// Where the model tells elements of a set apart there may be none. That is a flaw of the model if the interpreter goes the path of
+/// representatives too; else it is one of ours.
+pub fn of_states(
+    executor: &Executor,
+    symmetry: (SymmetryName, Option<&Symmetry>),
+    violation: Violation,
+) -> Result<Violation, Failure> {
+    let positions = executor.concrete(violation.trace.positions.clone());
+    let found = positions.map(|positions| Violation { what: violation.what, trace: Trace { positions } });
+    if let Some(found) = found.filter(|found| verify(executor.reference(), found).is_ok()) {
+        return Ok(found);
+    }
+    let system = executor.system().expect("only systems have orbits").clone();
+    let orbits = Executor::interpreted(Content::System(system), Patience::default());
+    let orbits = orbits.within_symmetry(symmetry, u64::MAX, &mut Vec::new());
+    verify(orbits.model(), &violation).map_err(not_replayed)?;
+    Err(Failure::Model(NOT_ALIKE.into()))
+}
+
+const NOT_ALIKE: &str = "error: what was found with --symmetry is nothing that the model itself does: it treats some elements of a scalarset
+unlike others, as a `for` over a scalarset may. Check it with --symmetry off.";
 
 /// The trace of another violation, beside one that is shown already. Its steps were not merged.
 pub fn beside(shown: &TraceReport, violation: Violation) -> Result<TraceReport, Failure> {

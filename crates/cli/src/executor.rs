@@ -120,6 +120,11 @@ impl Executor {
         }
     }
 
+    /// Are states representatives of orbits?
+    pub fn has_orbits(&self) -> bool {
+        matches!(self, Executor::OrbitsInterp(_) | Executor::OrbitsJit(_))
+    }
+
     /// The positions of a path of the model itself, given those of the path that was found.
     pub fn concrete(&self, positions: Vec<u32>) -> Option<Vec<u32>> {
         match self {

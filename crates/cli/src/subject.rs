@@ -6,7 +6,7 @@ use crate::options::{
     DeadlockName, DialectName, LanguageName, LookFor, ModelOptions, OverflowName, SwitchName, SymmetryName,
 };
 use crate::output::is_standard;
-use plimsoll_ir::passes::{optimise, reduce};
+use plimsoll_ir::passes::{optimise_for, reduce};
 use plimsoll_ir::{Deadlock, Property, PropertyKind, Symmetry, System, text, verify};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{self as lang, Language, Loaded, LoadedModel, Lts, Overflow, Source, Symbols, diagnostic, murphi};
@@ -23,7 +23,7 @@ pub struct Subject {
     pub content: Content,
     /// Rendered warnings of the front end.
     pub warnings: Vec<String>,
-    /// Which values of the model are interchangeable.
+    /// Which values of the model are interchangeable, if that is to be used.
     pub symmetry: Option<Symmetry>,
     /// Conditions that should hold in some reachable state.
     pub covers: Vec<Property>,
@@ -54,17 +54,18 @@ pub enum Content {
 }
 
 impl Content {
-    /// Simplifies a system; what can be observed stays, and so do the positions of successors.
-    pub fn optimised(self) -> Content {
+    /// Simplifies a system; what can be observed stays, and so do the positions of successors. With symmetry that is so in
+    /// all states that come of reachable ones by renaming.
+    pub fn optimised(self, symmetry: Option<&Symmetry>) -> Content {
         match self {
-            Content::System(system) => Content::System(optimise(system)),
+            Content::System(system) => Content::System(optimise_for(system, symmetry)),
             graph => graph,
         }
     }
 
     /// Simplifies a system. If steps are to be merged, verdicts stay, but not states and positions.
-    pub fn prepared(self, merge: bool) -> Content {
-        match self.optimised() {
+    pub fn prepared(self, merge: bool, symmetry: Option<&Symmetry>) -> Content {
+        match self.optimised(symmetry) {
             Content::System(system) if merge => Content::System(reduce(system)),
             content => content,
         }
@@ -163,6 +164,9 @@ pub fn load(options: &ModelOptions, look_for: &LookFor, styled: bool) -> Result<
     }
     if let Content::System(system) = &mut subject.content {
         set_deadlock(system, options.deadlock)?;
+    }
+    if options.symmetry == SymmetryName::Off {
+        subject.symmetry = None;
     }
     Ok(subject)
 }

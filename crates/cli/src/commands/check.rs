@@ -212,7 +212,7 @@ impl Run<'_> {
         let merge = subject::merges(&options.model, language == Language::Promela.name()) && !one_by_one;
         progress::stage(!options.output.quiet, "simplifying and compiling the model");
         let original = content.system().cloned();
-        let executor = executor(options, content.prepared(merge), symmetry.as_ref(), notes);
+        let executor = executor(options, content.prepared(merge, symmetry.as_ref()), symmetry.as_ref(), notes);
         progress::end_stage(!options.output.quiet);
         loading::end();
         let guide = hunted(options).map(|hunt| guide(hunt, executor.system(), cost.as_ref()));
@@ -228,7 +228,7 @@ impl Run<'_> {
         let covered = listing.as_ref().and_then(|_| executor.covered());
         let model: Option<&dyn Model> = covered.as_ref().map(|covered| covered as &dyn Model);
         let mut searched = self.search(&executor, model, &plan, ask, &mut health)?;
-        let others = self.others(&executor, &plan, ask, &mut searched, notes)?;
+        let others = self.others((&executor, symmetry.as_ref()), &plan, ask, &mut searched, notes)?;
         let unreached = listing.zip(covered).zip(executor.system());
         let unreached = unreached.map(|((listing, covered), system)| listing.without(system, &covered));
         let (searched_at, searched_cpu) = (start.elapsed(), machine::processor_seconds());
@@ -238,7 +238,8 @@ impl Run<'_> {
                 // A path can be long: nobody needs it twice.
                 let positions = std::mem::take(&mut violation.trace.positions);
                 let violation = Violation { what: violation.what, trace: Trace { positions } };
-                (Some(apart::trace(executor, original, violation, origin(options, merge)?)?), None, None)
+                let symmetry = (options.model.symmetry, symmetry.as_ref());
+                (Some(apart::trace(executor, symmetry, original, violation, origin(options, merge)?)?), None, None)
             }
             _ => (None, Some(executor), original),
         };
@@ -338,7 +339,7 @@ impl Run<'_> {
     fn cover(&self, system: &System, covers: &[Property], symmetry: Option<&Symmetry>) -> Result<Coverage, Failure> {
         let properties_only = Ask { deadlocks: false, errors: false, properties: true, keep_going: false };
         cover(system, covers, |system| {
-            let content = Content::System(system).optimised();
+            let content = Content::System(system).optimised(symmetry);
             let executor = executor(self.options, content, symmetry, &mut Vec::new());
             let plan = training::plan(wishes(self.options), executor.model(), self.deadline())?;
             let mut health = Health::new(&plan.strategy_parts);
@@ -353,7 +354,7 @@ impl Run<'_> {
     /// then those of the last search, which found nothing more.
     fn others(
         &self,
-        executor: &Executor,
+        (executor, symmetry): (&Executor, Option<&Symmetry>),
         plan: &Plan,
         mut ask: Ask,
         searched: &mut Searched,
@@ -372,10 +373,9 @@ impl Run<'_> {
             (searched.outcome.stats, searched.outcome.complete) = (next.outcome.stats, next.outcome.complete);
             match next.outcome.verdict {
                 Verdict::Violated(violation) => {
-                    let positions = executor.concrete(violation.trace.positions.clone());
-                    let positions =
-                        positions.ok_or_else(|| Failure::internal("a path of orbits has no path of states"))?;
-                    found.push(Violation { what: violation.what, trace: Trace { positions } });
+                    let symmetry = (self.options.model.symmetry, symmetry);
+                    let of_states = || apart::of_states(executor, symmetry, violation.clone());
+                    found.push(if executor.has_orbits() { of_states()? } else { violation.clone() });
                     last = violation;
                 }
                 Verdict::Holds => break,

@@ -70,7 +70,7 @@ fn attempt(
 ) -> Result<Attempt, Failure> {
     let promela = subject.promela.take();
     let Subject { content, symmetry, .. } = subject;
-    let content = content.prepared(subject::merges(&options.model, false));
+    let content = content.prepared(subject::merges(&options.model, false), symmetry.as_ref());
     let mut notes = Vec::new();
     let asked = (&options.search, options.budget.memory, options.model.symmetry);
     let executor = Executor::as_asked(asked, content, symmetry.as_ref(), &mut notes);

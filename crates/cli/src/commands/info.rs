@@ -16,10 +16,10 @@ const LONGEST_LIST: usize = 200;
 
 /// Runs the command.
 pub fn run(options: &InfoOptions, out: &mut Output) -> Result<u8, Failure> {
-    let Subject { language, content, .. } =
+    let Subject { language, content, symmetry, .. } =
         subject::load(&options.model, &LookFor::default(), ColorName::Auto.wanted(&io::stderr()))?;
     let merge = subject::merges(&options.model, false);
-    let content = if options.unoptimised { content } else { content.prepared(merge) };
+    let content = if options.unoptimised { content } else { content.prepared(merge, symmetry.as_ref()) };
     let described = match content {
         Content::System(system) if options.ir => text::print(&system),
         Content::System(system) => describe(&system, language),

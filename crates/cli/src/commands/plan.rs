@@ -132,7 +132,8 @@ fn attempt(options: &PlanOptions, mut subject: Subject) -> Result<Result<Outlook
     let merge = subject::merges(&options.model, language == Language::Promela.name());
     let mut notes = Vec::new();
     let memory = machine::memory_budget(options.memory).bytes;
-    let executor = Executor::native(content.prepared(merge), memory, interrupt::patience(options.memory), &mut notes);
+    let content = content.prepared(merge, symmetry.as_ref());
+    let executor = Executor::native(content, memory, interrupt::patience(options.memory), &mut notes);
     let executor = executor.within_symmetry((options.model.symmetry, symmetry.as_ref()), memory, &mut notes);
     notes.iter().for_each(|note| say(note));
     loading::end();

@@ -99,7 +99,8 @@ fn attempt(
 ) -> Result<Attempt, Failure> {
     let refuse = |why: String| Failure::usage(format!("{}: {why}", options.trace.display()));
     let promela = subject.promela.take();
-    let content = if stored.merge() { subject.content.prepared(true) } else { subject.content };
+    let content =
+        if stored.merge() { subject.content.prepared(true, subject.symmetry.as_ref()) } else { subject.content };
     let executor = Rc::new(Executor::interpreted(content, Patience::default()));
     let refined = |positions: &[u32]| match &promela {
         Some(promela) => subject::refined(promela, &executor, positions, &origin.look_for),

@@ -48,7 +48,8 @@ pub fn run(options: &SimulateOptions, out: &mut Output) -> Result<u8, Failure> {
     let look_for = LookFor { invariant: options.invariant.clone(), ..LookFor::default() };
     let subject = subject::load(&options.model, &look_for, ColorName::Auto.wanted(&io::stderr()))?;
     let subject = room::walk(subject, &look_for)?;
-    let content = subject.content.prepared(subject::merges(&options.model, false));
+    let merge = subject::merges(&options.model, false);
+    let content = subject.content.prepared(merge, subject.symmetry.as_ref());
     let executor = Executor::interpreted(content, Patience::default());
     let seed = options.seed.unwrap_or_else(clock);
     let width = executor.reference().width();
