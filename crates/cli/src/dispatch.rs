@@ -233,7 +233,11 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
         if !row.is_cache() {
             let mut store = Chain::of(coder, 0, grant)?;
             store = if plan.climbs { store.climbing(row, plan.may_miss) } else { store };
-            return Ok(if plan.chooses { store.choosing() } else { store });
+            return Ok(match plan.chooses {
+                true => store.choosing(),
+                false if plan.narrows => store.narrowing(),
+                false => store,
+            });
         }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)

@@ -176,6 +176,9 @@ pub struct Plan {
     /// May packed states have a tree instead, if the first of them say so?
     #[serde(skip)]
     pub chooses: bool,
+    /// May keys of packed states be shortened to what the first of them show?
+    #[serde(skip)]
+    pub narrows: bool,
     #[serde(skip)]
     pub search: Order,
     /// Where the search may go on on disk: how long levels stay there.
@@ -363,6 +366,7 @@ impl Plan {
             store: store_name(codec, wishes.store),
             dense: wishes.store == StoreName::Compact,
             chooses: chooses(codec, wishes, &strategy, facts),
+            narrows: narrows(codec, wishes, &strategy),
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -568,6 +572,12 @@ fn chooses(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) ->
     let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
     let is_open = codec == Codec::Packed && wishes.store.codec().is_none() && used_bits > FEWEST_BITS;
     is_open && strategy.order == Order::Bfs && !strategy.row.is_cache() && wishes.disk_bytes == 0 && !wishes.numbers
+}
+
+/// Do keys of packed states tell no more than the first states show? Observers know states by their keys.
+fn narrows(codec: Codec, wishes: &Wishes, strategy: &Strategy) -> bool {
+    let is_exact = strategy.order == Order::Bfs && !strategy.row.is_cache();
+    codec == Codec::Packed && is_exact && wishes.disk_bytes > 0 && !wishes.numbers
 }
 
 /// What the report says about how states are held.

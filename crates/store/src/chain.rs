@@ -69,6 +69,11 @@ impl Chain {
         Chain { tiers: self.tiers.choosing(&self.coder), ..self }
     }
 
+    /// The same for states that are packed, with keys that tell what the first of them show; see [`Tiers::narrowing`].
+    pub fn narrowing(self) -> Chain {
+        Chain { tiers: self.tiers.narrowing(&self.coder), ..self }
+    }
+
     /// The same with room on disk; see [`Tiers::above`].
     pub fn above(self, layers: Layers) -> Chain {
         Chain { tiers: self.tiers.above(layers), ..self }
@@ -130,7 +135,7 @@ impl Chain {
         if reserved.is_err() && self.tiers.forget_sample() {
             reserved = self.coder.reserve(count);
         }
-        while reserved.is_err() && self.tiers.make_room_for_nodes(&mut self.coder) {
+        while reserved.is_err() && self.tiers.make_room_for_keys(&mut self.coder) {
             reserved = self.coder.reserve(count);
         }
         reserved
@@ -151,7 +156,11 @@ impl Chain {
         self.tiers.learn(&mut self.coder, None);
         self.tidy(block.len());
         self.reserve_keys(block.len())?;
-        entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
+        let mut encoded = entry.encode(&self.coder, block, self.tiers.needs(), keys);
+        while encoded.is_err() && self.tiers.make_room_for_keys(&mut self.coder) {
+            encoded = entry.encode(&self.coder, block, self.tiers.needs(), keys);
+        }
+        encoded?;
         self.tiers.look_at(&self.coder);
         let entered = self.tiers.enter_all(block, entry);
         entry.fresh(fresh);
@@ -189,7 +198,8 @@ impl Chain {
         keys.clear();
         match &self.coder {
             Coder::Digest(digest) => digest.encode(states, &mut keys.high, &mut keys.low),
-            Coder::Packed(packing) => packing.encode(states, &mut keys.high, &mut keys.low),
+            // What has no key yet gets one when it comes.
+            Coder::Packed(packing) => _ = packing.encode(states, &mut keys.high, &mut keys.low),
             Coder::Plain { .. } | Coder::Tree(_) | Coder::Huffman(_) => return,
         }
         self.tiers.expect(&keys.high);

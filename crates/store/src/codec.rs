@@ -9,7 +9,7 @@ use crate::digest::{self, Digest, Held};
 use crate::hash;
 use crate::huffman::{self, Code};
 use crate::packed::Density;
-use crate::packing::Packing;
+use crate::packing::{Packing, Untold};
 use crate::recent::Recent;
 use crate::stream::{Unloaded, put_number, take_number};
 use crate::tree::{self, Shape, Tree};
@@ -127,7 +127,8 @@ impl Coder {
         put_number(out, self.kind())?;
         put_number(out, self.width() as u64)?;
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => Ok(()),
+            Coder::Plain { .. } | Coder::Digest(_) | Coder::Huffman(_) => Ok(()),
+            Coder::Packed(packing) => packing.save(out),
             Coder::Tree(tree) => tree.save(out),
         }
     }
@@ -148,6 +149,8 @@ impl Coder {
             let mut tree = Tree::load(width, from, grant)?;
             tree.set_density(density);
             *self = Coder::Tree(Box::new(tree));
+        } else if let Coder::Packed(packing) = self {
+            packing.load(from)?;
         }
         Ok(())
     }
@@ -220,6 +223,22 @@ impl Coder {
         }
     }
 
+    /// Bits of the longest key that there may ever be, where keys get longer as states come that differ in more.
+    pub fn most_key_bits(&self) -> u32 {
+        match self {
+            Coder::Packed(packing) => packing.most_key_bits(),
+            _ => self.key_bits(),
+        }
+    }
+
+    /// Has keys tell in what states differ that had none; false if all had.
+    pub(crate) fn widen(&mut self) -> bool {
+        match self {
+            Coder::Packed(packing) => packing.widen(),
+            _ => false,
+        }
+    }
+
     /// What keys look like to a cache that is one of 2^`told_bits`.
     pub(crate) fn form(&self, told_bits: u32) -> KeyForm {
         let (bytes, hashed) = match self {
@@ -240,7 +259,7 @@ impl Coder {
         let Keys { high, low, nodes, coded, .. } = keys;
         match self {
             Coder::Plain { width } => high.extend(states.chunks_exact(*width).map(hash::words)),
-            Coder::Packed(packing) => packing.encode(states, high, low),
+            Coder::Packed(packing) => packing.encode(states, high, low).map_err(|Untold| Full)?,
             Coder::Digest(digest) => digest.encode(states, high, low),
             // The tables that hold codes make them again: they are of different lengths, and nobody carries them there.
             Coder::Huffman(code) => high.extend(states.chunks_exact(code.width()).map(|state| {

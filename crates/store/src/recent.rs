@@ -11,6 +11,7 @@
 //! A step that changes nothing leads to a state that was entered long ago: the one it was taken in. Protocols that leave messages
 //! waiting have many (up to half of all steps), and comparing the two is all that it takes.
 
+use crate::codec::Coder;
 use crate::hash;
 use crate::tiers::Block;
 use crate::width::{NARROW, are_same, by_width};
@@ -62,6 +63,12 @@ impl Recent {
     /// Are states compared as they are?
     pub(crate) fn compares_states(&self) -> bool {
         self.width > 0
+    }
+
+    /// Is it what this coder wants?
+    pub(crate) fn suits(&self, coder: &Coder) -> bool {
+        self.compares_states() == coder.compares_states()
+            && (self.compares_states() || self.low.is_empty() == (coder.key_bits() <= u64::BITS))
     }
 
     /// Bytes that a worker's states take, at most, given words per state and how many there should be about.

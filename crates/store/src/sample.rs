@@ -42,6 +42,11 @@ impl Sample {
         (width == 2 || Shape::can_be_learned(width)).then(sample)
     }
 
+    /// An empty sample of states of this width that shows which bits they use.
+    pub fn to_narrow(width: usize, grant: &Grant) -> Sample {
+        Sample { region: Region::new(grant.clone()), width, words: 0, enough: enough(width, 1) }
+    }
+
     /// The same sample, from which a shape was learned, if it is to grow and be learned from again.
     pub fn again(mut self) -> Option<Sample> {
         let more = enough(self.width, 1);

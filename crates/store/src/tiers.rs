@@ -70,7 +70,9 @@ pub struct Tiers {
     density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
-    /// Whether they have a tree, where that was to be chosen.
+    /// May they have a tree, though they are packed so far?
+    may_plant: bool,
+    /// Whether they have one, where that was to be chosen.
     choice: Option<Choice>,
     /// Bits of a digest, if states are told apart by their digests only.
     digest_bits: Option<u32>,
@@ -215,6 +217,7 @@ impl Tiers {
             arena,
             density: Density::USUAL,
             sample: None,
+            may_plant: false,
             choice: None,
             digest_bits: None,
             below: None,
@@ -391,7 +394,8 @@ fn exact_shards(
             Coder::Huffman(code) => Table::Coded(Box::new(Coded::new(code, shard_bits, grant)?)),
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
             Coder::Packed(_) | Coder::Tree(_) | Coder::Digest(_) => {
-                Table::Packed(Packed::one_of(key_bits, shard_bits, number, density, arena)?)
+                let table = Packed::one_of(key_bits, shard_bits, number, density, arena)?;
+                Table::Packed(table.for_keys_of(coder.most_key_bits()))
             }
         })
     };

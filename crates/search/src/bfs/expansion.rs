@@ -77,7 +77,7 @@ pub(super) struct Hit {
 pub(super) enum Done {
     /// It has keys.
     Encoded,
-    /// There was no room for the keys.
+    /// There was no room for the keys, or they would not tell all states.
     Full,
     /// It was not expanded, for the search must end.
     Cut,

@@ -75,7 +75,7 @@ impl Twin {
                 assert!(survivors.origins.iter().all(|&(_, position)| position == 8));
                 found.extend(survivors.origins.iter().map(|&(number, _)| number));
                 let (mut high, mut low) = (Vec::new(), Vec::new());
-                self.packing.encode(&survivors.states, &mut high, &mut low);
+                self.packing.encode(&survivors.states, &mut high, &mut low).unwrap();
                 let lows = low.into_iter().chain(std::iter::repeat(0));
                 assert!(
                     high.iter().zip(lows).all(|(&high, low)| self.seen.contains(&((high as u128) << 64 | low as u128)))
