@@ -22,6 +22,8 @@ pub const FEW_BITS: u32 = 60;
 pub const FEWEST_BITS: u32 = 36;
 /// Homes need some bits.
 const LEAST_BITS: u32 = 24;
+/// States that are encoded at a time, where each is looked at several times.
+const AT_ONCE: usize = 512;
 const ODD: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xC2B2_AE3D_27D4_EB4F];
 
 /// Multiplied by those of the first two that gives one.
@@ -134,8 +136,11 @@ impl Packing {
         low: &mut Vec<u64>,
         join: impl Fn(&Move, u64) -> u64,
     ) -> u64 {
-        if self.bits > u64::BITS || !self.added.is_empty() {
+        if self.bits > u64::BITS {
             return self.encode_long(states, high, low, join);
+        }
+        if !self.added.is_empty() {
+            return self.encode_in_lots(states, high, join);
         }
         match self.width {
             1 => self.encode_narrow::<1>(states, high, join),
@@ -170,6 +175,43 @@ impl Packing {
         untold
     }
 
+    /// The same where bits were added: one lot of bits of all states after the other.
+    #[inline(always)]
+    fn encode_in_lots(&self, states: &[u32], high: &mut Vec<u64>, join: impl Fn(&Move, u64) -> u64) -> u64 {
+        let mut untold = 0;
+        for states in states.chunks(AT_ONCE * self.width) {
+            let start = high.len();
+            high.resize(start + states.len() / self.width, 0);
+            let joined = &mut high[start..];
+            for (number, pair) in self.pairs.iter().enumerate() {
+                let left = pair.first.left.saturating_sub(64);
+                self.each_pair(states, number, joined, |joined, words| {
+                    untold |= words & !pair.told;
+                    *joined |= join(&pair.first, words) << left;
+                });
+            }
+            for (number, moved) in &self.added {
+                let left = moved.left - 64;
+                self.each_pair(states, *number, joined, |joined, words| *joined |= join(moved, words) << left);
+            }
+            joined.iter_mut().for_each(|joined| *joined = (self.mixed((*joined as u128) << 64) >> 64) as u64);
+        }
+        untold
+    }
+
+    /// Visits the words of a pair in all states, each with what there is for the state.
+    #[inline(always)]
+    fn each_pair<T>(&self, states: &[u32], number: usize, of: &mut [T], mut visit: impl FnMut(&mut T, u64)) {
+        let (low, base) = (2 * number, self.pairs[number].base);
+        let states = states.chunks_exact(self.width).zip(of);
+        if low + 1 < self.width {
+            states.for_each(|(state, of)| visit(of, pair_of(&state[low..low + 2]) ^ base));
+        } else {
+            states.for_each(|(state, of)| visit(of, pair_of(&state[low..=low]) ^ base));
+        }
+    }
+
+    /// Keys of more than 64 bits.
     #[inline(always)]
     fn encode_long(
         &self,
@@ -178,7 +220,7 @@ impl Packing {
         low: &mut Vec<u64>,
         join: impl Fn(&Move, u64) -> u64,
     ) -> u64 {
-        let (mut untold, is_long) = (0, self.bits > u64::BITS);
+        let mut untold = 0;
         for state in states.chunks_exact(self.width) {
             let mut joined = 0;
             for (words, pair) in state.chunks(2).zip(&self.pairs) {
@@ -192,9 +234,7 @@ impl Packing {
             }
             let mixed = self.mixed(joined);
             high.push((mixed >> 64) as u64);
-            if is_long {
-                low.push(mixed as u64);
-            }
+            low.push(mixed as u64);
         }
         untold
     }
