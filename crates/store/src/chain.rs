@@ -70,8 +70,13 @@ impl Chain {
     }
 
     /// The same for states that are packed, with keys that tell what the first of them show; see [`Tiers::narrowing`].
-    pub fn narrowing(self) -> Chain {
-        Chain { tiers: self.tiers.narrowing(&self.coder), ..self }
+    pub fn narrowing(self, states: usize) -> Chain {
+        Chain { tiers: self.tiers.narrowing(&self.coder, states), ..self }
+    }
+
+    /// The same for states whose words use these bits, should a tree be given up; see [`Tiers::with_packing`].
+    pub fn with_packing(self, used: &[u32]) -> Chain {
+        Chain { tiers: self.tiers.with_packing(used), ..self }
     }
 
     /// The same with room on disk; see [`Tiers::above`].
@@ -105,7 +110,7 @@ impl Chain {
     /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
     /// shards from then on. Says how many states there are, if that is known.
     pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
-        self.coder.load(from, self.tiers.density(), self.tiers.grant())?;
+        self.coder.load(from, self.tiers.packing(), self.tiers.density(), self.tiers.grant())?;
         self.tiers.load(&self.coder, shard_bits, from)
     }
 

@@ -79,6 +79,7 @@ impl Codec {
 
 /// What is written for a tree.
 const PLAIN: u64 = 0;
+const PACKED: u64 = 1;
 const TREE: u64 = 2;
 
 /// A codec with its tables, for states of one width.
@@ -134,12 +135,21 @@ impl Coder {
     }
 
     /// Reads what a coder of the same kind has written; its keys are those of the other from then on. One that packs states may
-    /// become a tree, as the other did, and a tree may be given up.
-    pub fn load(&mut self, from: &mut dyn Read, density: Density, grant: &Grant) -> Result<(), Unloaded> {
+    /// become a tree, as the other did, and a tree may be given up, for a packing if there is one.
+    pub fn load(
+        &mut self,
+        from: &mut dyn Read,
+        packing: Option<&Packing>,
+        density: Density,
+        grant: &Grant,
+    ) -> Result<(), Unloaded> {
         let (kind, width) = (take_number(from)?, self.width());
         let holds_keys = matches!(self, Coder::Tree(_) | Coder::Packed(_));
         if kind == PLAIN && holds_keys {
             *self = Coder::Plain { width };
+        }
+        if let (PACKED, Coder::Tree(_), Some(packing)) = (kind, &*self, packing) {
+            *self = Coder::Packed(packing.clone());
         }
         let is_tree = kind == TREE && holds_keys;
         if take_number(from)? != width as u64 || (kind != self.kind() && !is_tree) {
@@ -158,7 +168,7 @@ impl Coder {
     fn kind(&self) -> u64 {
         match self {
             Coder::Plain { .. } => PLAIN,
-            Coder::Packed(_) => 1,
+            Coder::Packed(_) => PACKED,
             Coder::Tree(_) => TREE,
             Coder::Digest(_) => 3,
             Coder::Huffman(_) => 4,

@@ -230,7 +230,8 @@ mod tests {
     fn keys_look_random_in_front_whatever_was_added() {
         let used = [0xFFFF_u32, 0xFFFF, 0xFFFF, 0xFFFF];
         let state = |number: u32| [number & 15, number >> 4 & 15, (number >> 8 & 31) << 6, (number >> 13) << 8];
-        let mut packing = Packing::new(&used).unwrap().narrowed(&state(0).into_iter().chain(state(255)).collect::<Vec<_>>()).unwrap();
+        let mut packing =
+            Packing::new(&used).unwrap().narrowed(&state(0).into_iter().chain(state(255)).collect::<Vec<_>>()).unwrap();
         let all: Vec<u32> = (0..1 << 18).flat_map(state).collect();
         while keys(&packing, &all).is_err() {
             assert!(packing.widen());

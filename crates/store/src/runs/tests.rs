@@ -325,7 +325,7 @@ fn nothing_is_too_old_before_a_level_is_done() {
     twin.flush().unwrap();
     twin.layers.level = 7;
     twin.layers.settle();
-    assert!(twin.layers.can_be_hashed() && twin.layers.keys() == 100);
+    assert!(twin.layers.can_be_written_anew() && twin.layers.keys() == 100);
     twin.layers.end_seal(7);
-    assert!(!twin.layers.can_be_hashed() && twin.layers.forgotten().is_some());
+    assert!(!twin.layers.can_be_written_anew() && twin.layers.forgotten().is_some());
 }

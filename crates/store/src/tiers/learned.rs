@@ -19,10 +19,10 @@ impl Tiers {
         self
     }
 
-    /// The same for states that stay packed, with keys that tell no more than the first of them show. Only for exact tiers.
-    pub fn narrowing(mut self, coder: &Coder) -> Tiers {
+    /// The same for states that stay packed, with keys that tell no more than the first of them show, at most so many. Only for exact tiers.
+    pub fn narrowing(mut self, coder: &Coder, states: usize) -> Tiers {
         assert!(matches!(coder, Coder::Packed(_)), "a tree tells all");
-        self.sample = Some(Sample::to_narrow(coder.width(), &self.grant));
+        self.sample = Some(Sample::to_narrow(coder.width(), states, &self.grant));
         self
     }
 
