@@ -1,7 +1,7 @@
 //! Native code that finds representatives: what `symmetry/canon.rs` does, with all places and numbers of a model known.
 //!
-//! One call does all successors of a state. Most of them need no more than ranks, which this computes without loops and with hardly a branch.
-//! It follows `symmetry/relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
+//! One call does all successors of a state. Where nothing relates elements to one another they are sorted (`plain.rs`). Most other states need no more than
+//! ranks, which this computes without loops and with hardly a branch. It follows `symmetry/plain.rs`, `relations.rs` and `ranks.rs` to the bit, so that which of the two found a representative makes no
 //! difference. Where several orders would have to be tried it leaves the state as it is and says so. Elements of equal sums are taken
 //! for alike: should hashes collide, an orbit might have two representatives, each a state of it.
 //!
@@ -10,6 +10,7 @@
 
 mod emit;
 mod moves;
+mod plain;
 mod ranks;
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -21,6 +22,7 @@ use cranelift_module::{FuncId, Module, default_libcall_names};
 use super::compile::{Code, isa_for};
 use crate::Step;
 use crate::symmetry::pieces::{Lies, Piece, Pieces};
+use crate::symmetry::plain::Plain;
 use emit::{Emit, flags};
 
 /// Code for more than this would take longer to make than it saves.
@@ -70,19 +72,21 @@ const WHY_BITS: u32 = 2;
 
 impl Represent {
     /// How much code there would be, in operators of four instructions.
-    pub fn operators(pieces: &Pieces) -> usize {
+    pub fn operators(pieces: &Pieces, plain: Option<&Plain>) -> usize {
+        let keys = plain.iter().flat_map(|plain| plain.leaders.iter().chain(&plain.sorted));
+        let keys = keys.map(|key| key.elements.len() * (2 + key.elements.len()) + key.named.len() * 12);
         let piece = |(number, piece): (usize, &Piece)| {
             8 + pieces.moves(number).len() * 2 + pieces.coordinates(piece).len() * 5 + pieces.pointers(piece).len() * 12
         };
-        pieces.all.iter().enumerate().map(piece).sum::<usize>() + pairs(pieces) * 15
+        pieces.all.iter().enumerate().map(piece).sum::<usize>() + pairs(pieces) * 15 + keys.sum::<usize>()
     }
 
     /// For states of so many words; `None` if there is too much to be said about them.
-    pub fn new(pieces: &Pieces, width: usize) -> Option<Represent> {
+    pub fn new(pieces: &Pieces, plain: Option<&Plain>, width: usize) -> Option<Represent> {
         let plan = Plan::of(pieces)?;
         let isa = isa_for(false).ok()?;
         let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-        let find = define(&mut module, 5, |b| Emit::start(b, pieces, &plan).find(width))?;
+        let find = define(&mut module, 5, |b| Emit::start(b, pieces, &plan).find(plain, width))?;
         let put = define(&mut module, 2, |b| Emit::start(b, pieces, &plan).put())?;
         module.finalize_definitions().ok()?;
         let (find, put) = (module.get_finalized_function(find), module.get_finalized_function(put));
@@ -158,6 +162,13 @@ fn pairs(pieces: &Pieces) -> usize {
     sizes.map(|size| size * size.saturating_sub(1) / 2).sum()
 }
 
+/// Is all that is said about several elements at once said by the pieces that belong to elements? When ranks tell no more apart and only two elements
+/// are alike, then these can be exchanged: nobody else names either of them, or it would name both in the same field, and each
+/// field of their own pieces that names one of the two in one piece names one of the two in the other as well, and not the same one.
+fn has_plain_relations(pieces: &Pieces) -> bool {
+    pieces.all.iter().all(|piece| piece.place == Lies::Outside && pieces.coordinates(piece).len() <= 1)
+}
+
 impl Plan {
     fn of(pieces: &Pieces) -> Option<Plan> {
         let sizes: Vec<usize> = pieces.set_starts.windows(2).map(|set| (set[1] - set[0]) as usize).collect();
@@ -193,7 +204,7 @@ impl Plan {
 }
 
 impl<'f> Emit<'_, 'f> {
-    fn find(mut self, width: usize) -> FunctionBuilder<'f> {
+    fn find(mut self, plain: Option<&Plain>, width: usize) -> FunctionBuilder<'f> {
         let entry = self.b.current_block().expect("the code begins");
         let [states, count, steps, known, memory] = self.b.block_params(entry)[..] else {
             unreachable!("so it was declared")
@@ -224,7 +235,17 @@ impl<'f> Emit<'_, 'f> {
 
         self.b.switch_to_block(begin);
         self.begin(this);
-        self.represent(number, next);
+        self.load();
+        if let Some(plain) = plain {
+            let undecided = self.b.create_block();
+            self.represent_plain(plain, next, undecided);
+            self.b.switch_to_block(undecided);
+        }
+        if plain.is_some_and(Plain::is_always_decided) {
+            self.b.ins().jump(next, &[]);
+        } else {
+            self.represent(number, next);
+        }
 
         self.b.switch_to_block(next);
         let (this, number) = (self.b.use_var(state), self.b.use_var(at));
@@ -261,15 +282,22 @@ impl<'f> Emit<'_, 'f> {
         all
     }
 
-    /// Replaces the state with this number and goes on to the next.
+    /// Replaces the state with this number, whose pieces are known, and goes on to the next.
     fn represent(&mut self, number: Value, next: Block) {
-        let [ties, round, more, fixed, renamed, moved, open] = [(); 7].map(|()| self.b.create_block());
-        self.load();
+        let [disorder, ties, round, more, fixed, renamed, moved, open] = [(); 8].map(|()| self.b.create_block());
+        for block in [ties, round, more, fixed, open] {
+            self.b.set_cold_block(block);
+        }
+        self.keep();
         self.clear(self.plan.sums);
         let zero = self.constant(0);
         self.set(self.entry(self.plan.disorder), zero);
         self.take_in_all();
-        let tied = self.order(|emit, element| emit.told(emit.elements[element].sum, element));
+        let ascending = self.sums();
+        self.b.ins().brif(ascending, next, &[], disorder, &[]);
+
+        self.b.switch_to_block(disorder);
+        let tied = self.order(|emit, element| emit.b.use_var(emit.elements[element].key));
         self.b.ins().brif(tied, ties, &[], renamed, &[]);
 
         self.b.switch_to_block(ties);
@@ -296,19 +324,23 @@ impl<'f> Emit<'_, 'f> {
         self.b.ins().brif(split, ties, &[], fixed, &[]);
 
         self.b.switch_to_block(fixed);
+        if has_plain_relations(self.pieces) {
+            let (several, one) = (self.b.create_block(), self.is_one_pair_tied());
+            self.b.ins().brif(one, renamed, &[], several, &[]);
+            self.b.switch_to_block(several);
+        }
         let related = self.are_tied_related();
         self.b.ins().brif(related, open, &[], renamed, &[]);
 
         self.b.switch_to_block(renamed);
         let by: Vec<Value> = (0..self.elements.len()).map(|element| self.by(element)).collect();
-        let disorder =
-            if self.pieces.bags.is_empty() { self.constant(0) } else { self.get(self.entry(self.plan.disorder)) };
+        let disorder = self.bags_in_disorder();
         let change = by.iter().fold(disorder, |any, &by| self.b.ins().bor(any, by));
         self.b.ins().brif(change, moved, &[], next, &[]);
         self.b.switch_to_block(moved);
         self.rename(&by);
         if self.pieces.bags.is_empty() {
-            self.put_words();
+            self.put_renamed();
             self.b.ins().jump(next, &[]);
         } else {
             self.leave(number, SORT);
@@ -318,7 +350,7 @@ impl<'f> Emit<'_, 'f> {
     }
 
     fn put(mut self) -> FunctionBuilder<'f> {
-        self.put_words();
+        self.put_renamed();
         let zero = self.constant(0);
         self.leave(zero, END);
         self.b

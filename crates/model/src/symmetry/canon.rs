@@ -1,6 +1,6 @@
 //! The representative of an orbit.
 //!
-//! Elements are ordered by rank. Where ranks are equal, one element after the other is singled out, each in turn, ranks
+//! Where nothing relates elements to one another, they are sorted. Else they are ordered by rank. Where ranks are equal, one element after the other is singled out, each in turn, ranks
 //! are refined after each, and the smallest of the states that result is taken; heuristic precision is content after a
 //! few tries, and where many are equal it tries none. Of elements whose exchange changes nothing only one is tried; and when a state comes out a second time,
 //! the rest of what was tried there would repeat what was tried before, and is left out. After B. D. McKay: Practical
@@ -8,6 +8,7 @@
 
 use super::Precision;
 use super::pieces::{Loaded, Pieces};
+use super::plain::Plain;
 use super::ranks::Ranks;
 use super::relations::{Relations, bit};
 use crate::jit::represent::Represent;
@@ -21,6 +22,7 @@ const FEW_TRIES: u64 = 16;
 
 pub struct Canon {
     pieces: Pieces,
+    plain: Option<Plain>,
     /// Distinguishes it from others.
     number: u64,
     native: Option<Represent>,
@@ -57,17 +59,18 @@ impl Canon {
     pub fn new(layout: &Layout, system: &System, symmetry: &Symmetry) -> Option<Canon> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Some(Canon { pieces: Pieces::of(layout, system, symmetry)?, number, native: None })
+        let pieces = Pieces::of(layout, system, symmetry)?;
+        Some(Canon { plain: Plain::of(&pieces), pieces, number, native: None })
     }
 
     /// How much native code there would be, in operators.
     pub fn operators(&self) -> usize {
-        Represent::operators(&self.pieces)
+        Represent::operators(&self.pieces, self.plain.as_ref())
     }
 
     /// Makes native code for states of so many words; false if that cannot be.
     pub fn compile(&mut self, width: usize) -> bool {
-        self.native = Represent::new(&self.pieces, width);
+        self.native = Represent::new(&self.pieces, self.plain.as_ref(), width);
         self.native.is_some()
     }
 
@@ -116,6 +119,10 @@ impl Canon {
     /// The same without native code.
     fn find(&self, state: &mut [u32], precision: Precision, scratch: &mut Scratch) {
         self.pieces.load(state, &mut scratch.loaded);
+        let (values, plain) = (&scratch.loaded.values, self.plain.as_ref());
+        if plain.is_some_and(|plain| plain.represent(&self.pieces, values, &mut scratch.best)) {
+            return self.store(state, &scratch.loaded.values, &scratch.best);
+        }
         scratch.relations.read(&self.pieces, &scratch.loaded.values);
         if scratch.ranks.is_empty() {
             scratch.ranks.push(Ranks::default());
@@ -133,6 +140,25 @@ impl Canon {
             std::mem::swap(&mut scratch.best, &mut scratch.trial);
         }
         self.store(state, &scratch.loaded.values, &scratch.best);
+    }
+
+    /// The same as if elements might be related.
+    #[cfg(test)]
+    pub fn without_plain(self) -> Canon {
+        Canon { plain: None, ..self }
+    }
+
+    #[cfg(test)]
+    pub fn is_plain(&self) -> bool {
+        self.plain.is_some()
+    }
+
+    /// Would elements be sorted but for leaders that are not told apart?
+    #[cfg(test)]
+    pub fn is_undecided(&self, state: &[u32]) -> bool {
+        let (mut loaded, mut out) = (Loaded::default(), Vec::new());
+        self.pieces.load(state, &mut loaded);
+        self.plain.as_ref().is_some_and(|plain| !plain.represent(&self.pieces, &loaded.values, &mut out))
     }
 
     /// Only puts the bags in order.

@@ -277,6 +277,11 @@ impl Pieces {
         &self.moves[self.move_starts[piece] as usize..self.move_starts[piece + 1] as usize]
     }
 
+    /// The bits that a piece has.
+    pub fn bits(&self, piece: usize) -> u64 {
+        self.moves(piece).iter().fold(0, |all, step| all | u64::from(step.mask).rotate_left(step.turn))
+    }
+
     /// Takes the pieces from a state, as far as it differs from the one before.
     pub fn load(&self, state: &[u32], loaded: &mut Loaded) {
         if loaded.values.is_empty() {
@@ -300,6 +305,16 @@ impl Pieces {
         for step in self.moves(piece) {
             let word = &mut state[step.word as usize];
             *word = *word & !step.mask | value.rotate_right(step.turn) as u32 & step.mask;
+        }
+    }
+
+    /// Exchanges the two elements of a set, given by the first, wherever they are named.
+    pub fn swap_names(&self, set: u32, values: &mut [u64]) {
+        for (value, piece) in values.iter_mut().zip(&self.all) {
+            for pointer in self.pointers(piece).iter().filter(|pointer| pointer.element == set) {
+                let is_named = pointer.place(*value).is_some();
+                *value ^= if is_named { 3 << pointer.shift } else { 0 };
+            }
         }
     }
 

@@ -1,3 +1,4 @@
+mod plain;
 mod shapes;
 
 use super::*;

@@ -162,8 +162,7 @@ impl<'a, 'f> Emit<'a, 'f> {
     /// What a piece tells with such a value, which has no bits that the piece does not have.
     pub fn tells(&mut self, value: Value, number: usize) -> Value {
         let pieces = self.pieces;
-        let bits = pieces.moves(number).iter().fold(0, |all, step| all | (step.mask as u64).rotate_left(step.turn));
-        let folded = self.folded(value, bits);
+        let folded = self.folded(value, pieces.bits(number));
         let factor = self.constant(pieces.all[number].salt);
         let product = self.b.ins().imul(folded, factor);
         let over = self.b.ins().rotl_imm_u(product, i64::from(OVER));

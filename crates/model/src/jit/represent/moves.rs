@@ -26,7 +26,13 @@ impl Emit<'_, '_> {
             }
             let value = value.unwrap_or_else(|| self.constant(0));
             self.values.push(value);
-            self.set(self.entry(self.plan.values + piece), value);
+        }
+    }
+
+    /// Keeps the pieces where code that goes round can read them.
+    pub fn keep(&mut self) {
+        for piece in 0..self.values.len() {
+            self.set(self.entry(self.plan.values + piece), self.values[piece]);
         }
     }
 
@@ -77,15 +83,20 @@ impl Emit<'_, '_> {
     }
 
     /// The bits that change where fields hold names of two elements, given by how much the number of the first changes: one and two.
-    fn swapped(&mut self, value: Value, fields: &[&Pointer], by: Value) -> Value {
+    pub fn swapped(&mut self, value: Value, fields: &[&Pointer], by: Value) -> Value {
         let named = self.not_zero(value, fields);
         let both = self.b.ins().imul_imm_s(named, 3);
         let mask = self.b.ins().ineg(by);
         self.b.ins().band(both, mask)
     }
 
-    /// Puts the pieces back into the words of the state.
-    pub fn put_words(&mut self) {
+    /// Puts the pieces that were renamed back into the words of the state.
+    pub fn put_renamed(&mut self) {
+        self.put_words(|emit, piece| emit.get(emit.entry(emit.plan.out + piece)));
+    }
+
+    /// Puts pieces into the words of the state.
+    pub fn put_words(&mut self, mut value: impl FnMut(&mut Self, usize) -> Value) {
         let mut moves: BTreeMap<u32, Vec<Move>> = BTreeMap::new();
         for step in (0..self.pieces.all.len()).flat_map(|piece| self.pieces.moves(piece)) {
             moves.entry(step.word).or_default().push(*step);
@@ -99,7 +110,7 @@ impl Emit<'_, '_> {
                 bits = self.b.ins().band_imm_u(before, i64::from(!covered));
             }
             for step in moves {
-                let value = self.get(self.entry(self.plan.out + step.piece as usize));
+                let value = value(self, step.piece as usize);
                 let value = match step.turn {
                     0 => value,
                     _ if is_left(&step) => self.b.ins().ushr_imm_u(value, i64::from(step.turn)),

@@ -198,6 +198,29 @@ impl Emit<'_, '_> {
         }
     }
 
+    /// What was said about each element, as its key; says whether that leaves everything as it is.
+    pub fn sums(&mut self) -> Value {
+        let disorder = self.bags_in_disorder();
+        let mut ascending = self.b.ins().icmp_imm_u(IntCC::Equal, disorder, 0);
+        for range in self.sets_of_several() {
+            let sums: Vec<Value> =
+                range.clone().map(|element| self.told(self.elements[element].sum, element)).collect();
+            for pair in sums.windows(2) {
+                let less = self.b.ins().icmp(IntCC::UnsignedLessThan, pair[0], pair[1]);
+                ascending = self.b.ins().band(ascending, less);
+            }
+            for (element, sum) in range.zip(sums) {
+                self.b.def_var(self.elements[element].key, sum);
+            }
+        }
+        ascending
+    }
+
+    /// Is any bag not in order?
+    pub fn bags_in_disorder(&mut self) -> Value {
+        if self.pieces.bags.is_empty() { self.constant(0) } else { self.get(self.entry(self.plan.disorder)) }
+    }
+
     /// Orders the elements of each set by key and then by number; says whether any are alike.
     pub fn order(&mut self, mut key: impl FnMut(&mut Self, usize) -> Value) -> Value {
         // Answers of comparisons are bytes, and places fit into them.
@@ -289,6 +312,22 @@ impl Emit<'_, '_> {
             }
         }
         any
+    }
+
+    /// Are no more than two elements alike?
+    pub fn is_one_pair_tied(&mut self) -> Value {
+        let mut pairs = self.constant(0);
+        for members in self.sets_of_several() {
+            for one in members.clone() {
+                for other in one + 1..members.end {
+                    let ranks = [one, other].map(|element| self.b.use_var(self.elements[element].rank));
+                    let alike = self.b.ins().icmp(IntCC::Equal, ranks[0], ranks[1]);
+                    let alike = self.b.ins().uextend(types::I64, alike);
+                    pairs = self.b.ins().iadd(pairs, alike);
+                }
+            }
+        }
+        self.b.ins().icmp_imm_u(IntCC::Equal, pairs, 1)
     }
 
     /// Does any piece mention two elements that have the ranks of others? If none does, then what is said about such elements differs in their
