@@ -212,24 +212,21 @@ impl Recent {
         for (place, state) in ahead.iter_mut().zip(states) {
             *place = ask_for(held, state);
         }
+        let parents = block.parents.as_chunks::<WIDTH>().0;
         let mut count = 0;
-        let mut parents = block.parents.as_chunks::<WIDTH>().0.iter();
-        for bounds in block.firsts.windows(2) {
-            let parent = parents.next();
-            for (state, position) in states[bounds[0] as usize..bounds[1] as usize].iter().zip(bounds[0]..) {
-                let later = ask_for(held, states.get(position as usize + AHEAD).unwrap_or(state));
-                let place = std::mem::replace(&mut ahead[position as usize % AHEAD], later);
-                if parent.is_some_and(|parent| are_same(parent, state)) {
-                    continue;
-                }
-                let place = &mut held[place];
-                let differs = !are_same(place, state);
-                // One after the other: a copy of the state on its way to both would wait for itself.
-                *place = *state;
-                kept[count] = *state;
-                positions[count] = position;
-                count += differs as usize;
+        for (position, state) in states.iter().enumerate() {
+            let later = ask_for(held, states.get(position + AHEAD).unwrap_or(state));
+            let place = std::mem::replace(&mut ahead[position % AHEAD], later);
+            if block.parent_of(position, parents).is_some_and(|parent| are_same(parent, state)) {
+                continue;
             }
+            let place = &mut held[place];
+            let differs = !are_same(place, state);
+            // One after the other: a copy of the state on its way to both would wait for itself.
+            *place = *state;
+            kept[count] = *state;
+            positions[count] = position as u32;
+            count += differs as usize;
         }
         unmet.truncate(count * WIDTH);
         positions.truncate(count);
@@ -342,7 +339,7 @@ mod tests {
             let state = |number: u32| vec![number; width];
             let parents = [state(5), state(6)].concat();
             let states = [state(5), state(7), state(6), state(5), state(6), state(7)].concat();
-            let block = Block { parents: &parents, ..Block::of(&states, &[0, 3]) };
+            let block = Block { parents: &parents, owners: &[0, 0, 0, 1, 1, 1], ..Block::of(&states, &[0, 3]) };
             let block = Block { firsts: &[0, 3, 6], ..block };
             for (skip, expected) in [(&[][..], &[1, 2, 3][..]), (&[1], &[2, 3, 5])] {
                 let mut positions = Vec::new();
