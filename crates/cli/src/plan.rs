@@ -240,9 +240,9 @@ impl Facts {
     }
 
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
-    /// twice, where it belongs, its step.
+    /// twice, where it belongs, whose it is, its step.
     fn successor_bytes(&self) -> u64 {
-        self.width() * 4 * 2 + 72
+        self.width() * 4 * 2 + 80
     }
 
     /// Bytes that a worker needs for itself for each successor of a block: numbers of nodes.

@@ -96,6 +96,8 @@ fn small_crew(workers: usize) -> Crew {
         shared_block_successors,
         shared_successors,
         shard_bits: 2,
+        // As few states as can be are recognised before the store is asked.
+        recent_bytes: 0,
         ..Crew::of(workers)
     }
 }
