@@ -238,7 +238,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
         let some = if states < FEW_STATES { &all[..] } else { &all[(number + turn * 4) % all.len()..][..1] };
         for (round, &(workers, percent)) in some.iter().enumerate() {
             // Where some are forgotten the program packs them from the beginning, for a tree could not be given up.
-            let tree = keep == Keep::All && (number + round) % 2 == 0;
+            let tree = keep == Keep::All && (number + round).is_multiple_of(2);
             let bytes = (truth.store_bytes * percent / 100).max(least_bytes(workers, tree));
             let setup = Setup { layers: Some((keep, bytes)), workers, tree, most_states: None, cut_after: usize::MAX };
             let what = format!("{name}, {setup:?}");
