@@ -231,9 +231,13 @@ fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Cha
     let coder = coder(plan.codec, plan.code.as_ref(), plan.shape.as_ref(), &model.used_bits(), grant);
     let store = coder.and_then(|coder| {
         if !row.is_cache() {
-            let mut store = Chain::of(coder, 0, grant)?;
+            let mut store = Chain::of(coder, 0, grant)?.with_packing(&model.used_bits());
             store = if plan.climbs { store.climbing(row, plan.may_miss) } else { store };
-            return Ok(if plan.chooses { store.choosing() } else { store });
+            return Ok(match plan.chooses {
+                true => store.choosing(),
+                false if plan.narrows => store.narrowing(usize::MAX),
+                false => store,
+            });
         }
         let capacity = usize::try_from(plan.cache_states).unwrap_or(usize::MAX);
         Chain::of_row(coder, row, plan.search != Order::Bfs, capacity, grant)

@@ -176,6 +176,9 @@ pub struct Plan {
     /// May packed states have a tree instead, if the first of them say so?
     #[serde(skip)]
     pub chooses: bool,
+    /// May keys of packed states be shortened to what the first of them show?
+    #[serde(skip)]
+    pub narrows: bool,
     #[serde(skip)]
     pub search: Order,
     /// Where the search may go on on disk: how long levels stay there.
@@ -237,9 +240,9 @@ impl Facts {
     }
 
     /// Bytes for a successor while it is on its way: its state (vectors may have twice the capacity they need), its key
-    /// twice, where it belongs, its step.
+    /// twice, where it belongs, whose it is, its step.
     fn successor_bytes(&self) -> u64 {
-        self.width() * 4 * 2 + 72
+        self.width() * 4 * 2 + 80
     }
 
     /// Bytes that a worker needs for itself for each successor of a block: numbers of nodes.
@@ -279,6 +282,11 @@ impl Facts {
         crews.find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew_of(1))
     }
 
+    /// Bits that a state uses.
+    fn used_bits(&self) -> u32 {
+        self.used_bits.iter().map(|word| word.count_ones()).sum()
+    }
+
     /// Bytes without which a stack cannot work.
     fn least_stack(&self) -> u64 {
         let frame = self.most_successors.saturating_mul((self.width() + 2) * 4);
@@ -310,9 +318,7 @@ impl Plan {
         let Memory { bytes: memory, origin } = machine::memory_budget(wishes.memory);
         let (name, chain) = (wishes.strategy.as_deref(), wishes.cache.as_deref());
         let strategy = Strategy::parse(name, chain, wishes.cache_size, wishes.order).map_err(PlanError::Strategy)?;
-        // A search that may go on another day may do so on disk: keys must be the same then.
-        let may_leave = wishes.disk_bytes > 0 || wishes.checkpoint;
-        let codec = choose_codec(wishes.store, &strategy.row, may_leave, facts)?;
+        let codec = choose_codec(wishes, &strategy.row, facts)?;
         let keep = keep_of(&strategy, codec, facts.width(), wishes.disk_bytes)?;
         // What was forgotten cannot be kept for another day.
         let climbs = strategy.row.climbs() && wishes.disk_bytes == 0 && !wishes.numbers && !wishes.checkpoint;
@@ -363,6 +369,7 @@ impl Plan {
             store: store_name(codec, wishes.store),
             dense: wishes.store == StoreName::Compact,
             chooses: chooses(codec, wishes, &strategy, facts),
+            narrows: narrows(codec, wishes, &strategy, facts),
             strategy: strategy.name(),
             cache_states: 0,
             redundancy_percent: wishes.redundancy_percent,
@@ -536,9 +543,8 @@ fn keep_of(strategy: &Strategy, codec: Codec, width: u64, disk_bytes: u64) -> Re
     }
 }
 
-fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Result<Codec, PlanError> {
-    let cached = row.is_cache();
-    let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
+fn choose_codec(wishes: &Wishes, row: &Row, facts: &Facts) -> Result<Codec, PlanError> {
+    let (cached, wish, used_bits) = (row.is_cache(), wishes.store, facts.used_bits());
     let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
     match wish.codec() {
         Some(codec) if cached && !codec.is_injective() => Err(PlanError::Strategy(format!(
@@ -556,18 +562,28 @@ fn choose_codec(wish: StoreName, row: &Row, has_disk: bool, facts: &Facts) -> Re
         // Nodes of forgotten states would stay in a tree.
         None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
         None if cached => Ok(Codec::Packed),
-        // And so would those of all states when the others leave memory for the disk.
-        None if has_disk && used_bits <= MOST_BITS => Ok(Codec::Packed),
+        // A tree is given up where memory is too little for it; but not if somebody knows states by their keys, or if some have been forgotten.
+        None if keeps_keys(wishes, row) && used_bits <= MOST_BITS => Ok(Codec::Packed),
         None if used_bits > FEW_BITS => Ok(Codec::Tree),
         None => Ok(Codec::Packed),
     }
 }
 
-/// Is it left to the first states whether they stay packed? Observers know states by their keys, and keys that go to disk depend on nothing.
+/// Must keys stay what they are from the first state on, should states leave memory?
+fn keeps_keys(wishes: &Wishes, row: &Row) -> bool {
+    let forgets = row.kept_levels().is_some_and(|keep| keep != Keep::All);
+    (wishes.disk_bytes > 0 || wishes.checkpoint) && (wishes.numbers || forgets)
+}
+
+/// Is it left to the first states whether they stay packed?
 fn chooses(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) -> bool {
-    let used_bits: u32 = facts.used_bits.iter().map(|word| word.count_ones()).sum();
-    let is_open = codec == Codec::Packed && wishes.store.codec().is_none() && used_bits > FEWEST_BITS;
-    is_open && strategy.order == Order::Bfs && !strategy.row.is_cache() && wishes.disk_bytes == 0 && !wishes.numbers
+    wishes.store.codec().is_none() && narrows(codec, wishes, strategy, facts) && !keeps_keys(wishes, &strategy.row)
+}
+
+/// Do keys of packed states tell no more than the first states show? Observers know states by their keys.
+fn narrows(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) -> bool {
+    let is_exact = strategy.order == Order::Bfs && !strategy.row.is_cache();
+    codec == Codec::Packed && is_exact && !wishes.numbers && facts.used_bits() > FEWEST_BITS
 }
 
 /// What the report says about how states are held.

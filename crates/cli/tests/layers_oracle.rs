@@ -11,7 +11,7 @@ use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, Path
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
-use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
+use plimsoll_store::{Budget, Chain, Codec, Coder, Grant, Queue, Spill, StepLog};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -40,6 +40,7 @@ struct Seen {
     outcome: Outcome,
     paths: Vec<Vec<u32>>,
     report: LayersReport,
+    gave_up_tree: bool,
     /// What the store took.
     store_bytes: u64,
 }
@@ -49,6 +50,8 @@ struct Seen {
 struct Setup {
     layers: Option<(Keep, u64)>,
     workers: usize,
+    /// Do states have a tree at first though they can be packed?
+    tree: bool,
     most_states: Option<u64>,
     /// After how many waves it is cut.
     cut_after: usize,
@@ -109,10 +112,11 @@ impl Around for Widest<'_> {
 
 fn search(model: &dyn Model, setup: Setup, from: Option<(String, Vec<u8>)>) -> (Seen, Option<(String, Vec<u8>)>) {
     let (used, folder) = (model.used_bits(), tempfile::tempdir().unwrap());
-    let codec = if Packing::new(&used).is_some() { Codec::Packed } else { Codec::Tree };
+    let codec = if Packing::new(&used).is_some() && !setup.tree { Codec::Packed } else { Codec::Tree };
     let budget = Budget::new(setup.layers.map_or(1 << 36, |(_, bytes)| bytes));
     let grant = budget.grant("store", u64::MAX);
-    let mut store = Chain::new(codec, &used, 0, &grant).unwrap();
+    let mut store = Chain::new(codec, &used, 0, &grant).unwrap().with_packing(&used);
+    store = if codec == Codec::Packed { store.narrowing(500) } else { store };
     if let Some((keep, _)) = setup.layers {
         let spill = |bytes| Spill::in_folders(&[folder.path()], bytes, Grant::unlimited()).unwrap();
         let candidates = Candidates::new(model.width(), &Grant::unlimited(), spill(SLOT));
@@ -144,7 +148,8 @@ fn search(model: &dyn Model, setup: Setup, from: Option<(String, Vec<u8>)>) -> (
     let some = (0..log.len()).step_by(7 + log.len() as usize / 50);
     let paths = some.map(|number| log.path(number, starts).unwrap()).collect();
     let report = store.tiers.layers().map(Layers::report).unwrap_or_default();
-    (Seen { outcome, paths, report, store_bytes: budget.used_bytes() }, notebook.kept)
+    let gave_up_tree = codec == Codec::Tree && !matches!(store.coder, Coder::Tree(_));
+    (Seen { outcome, paths, report, gave_up_tree, store_bytes: budget.used_bytes() }, notebook.kept)
 }
 
 /// What a search that was set up so must have in common with the one in memory.
@@ -168,8 +173,9 @@ fn compare(what: &str, truth: &Seen, seen: &Seen) {
 struct Tried {
     searches: u32,
     on_disk: u32,
-    /// Those that gave up a tree.
+    /// Those that gave up a tree, to write states as they are or packed.
     whole: u32,
+    packed: u32,
     out_of_memory: u32,
     cut: u32,
 }
@@ -180,7 +186,7 @@ struct Tried {
 /// - a tree takes memory even without nodes, and has to be given up first.
 ///
 /// And 28 bytes for each block of 16 KiB on disk, also while it is written again.
-fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64 {
+fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize, tree: bool) -> u64 {
     let (used, crew, stats) = (model.used_bits(), crew(workers), &truth.stats);
     let shards = 1 << crew.shard_bits;
     // Pieces are cut by the mean, and may have states of which all are wider.
@@ -206,7 +212,7 @@ fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64
     let table_percent =
         if stats.levels < MANY_LEVELS { TABLE_PERCENT } else { FILTERED_TABLE_PERCENT[!is_packed as usize] };
     let hashed = shards * (table_bytes * 100 / table_percent + BESIDE_BYTES) + index_bytes;
-    if is_packed {
+    if is_packed && !tree {
         return hashed;
     }
     let plenty = Budget::new(1 << 36).grant("store", u64::MAX);
@@ -215,7 +221,7 @@ fn least_bytes(model: &Jit, truth: &Outcome, widest: u64, workers: usize) -> u64
 }
 
 fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tried> {
-    let plain = Setup { layers: None, workers: 1, most_states: Some(most_states), cut_after: usize::MAX };
+    let plain = Setup { layers: None, workers: 1, tree: false, most_states: Some(most_states), cut_after: usize::MAX };
     let witness = Widest { model, most: AtomicUsize::new(0) };
     let (truth, _) = search(&witness, plain, None);
     if !truth.outcome.complete {
@@ -223,7 +229,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
     }
     let widest = witness.most.into_inner() as u64;
     // An estimate: blocks and shards are not all alike.
-    let least_bytes = |workers: usize| least_bytes(model, &truth.outcome, widest, workers) * 3 / 2;
+    let least_bytes = |workers: usize, tree: bool| least_bytes(model, &truth.outcome, widest, workers, tree) * 3 / 2;
     let states = truth.outcome.stats.states;
     let all = WORKERS.iter().flat_map(|&workers| PERCENTS.map(|percent| (workers, percent)));
     let all: Vec<(usize, u64)> = all.collect();
@@ -231,8 +237,10 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
     for (turn, keep) in KEEPS.into_iter().enumerate() {
         let some = if states < FEW_STATES { &all[..] } else { &all[(number + turn * 4) % all.len()..][..1] };
         for (round, &(workers, percent)) in some.iter().enumerate() {
-            let bytes = (truth.store_bytes * percent / 100).max(least_bytes(workers));
-            let setup = Setup { layers: Some((keep, bytes)), workers, most_states: None, cut_after: usize::MAX };
+            // Where some are forgotten the program packs them from the beginning, for a tree could not be given up.
+            let tree = keep == Keep::All && (number + round).is_multiple_of(2);
+            let bytes = (truth.store_bytes * percent / 100).max(least_bytes(workers, tree));
+            let setup = Setup { layers: Some((keep, bytes)), workers, tree, most_states: None, cut_after: usize::MAX };
             let what = format!("{name}, {setup:?}");
             let (seen, _) = search(model, setup, None);
             if !seen.outcome.complete {
@@ -244,11 +252,12 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
             tried.searches += 1;
             tried.on_disk += (seen.report.flushes > 0) as u32;
             tried.whole += seen.report.whole_states as u32;
+            tried.packed += (seen.gave_up_tree && !seen.report.whole_states) as u32;
             if keep != Keep::All {
                 continue;
             }
             // Somewhere, then somewhere else, with other workers, and so many shards.
-            let bytes = bytes.max(least_bytes(5));
+            let bytes = bytes.max(least_bytes(5, tree));
             let setup = Setup { layers: Some((keep, bytes)), ..setup };
             let (mut kept, mut cut_after) = (None, (number + round) * 7 % 23);
             for workers in [workers, WORKERS[(round + 1) % 3]] {
@@ -274,12 +283,18 @@ fn layers_say_what_a_search_in_memory_says() {
             sum.searches += tried.searches;
             sum.on_disk += tried.on_disk;
             sum.whole += tried.whole;
+            sum.packed += tried.packed;
             sum.out_of_memory += tried.out_of_memory;
             sum.cut += tried.cut;
         }
     }
-    let Tried { searches, on_disk, whole, out_of_memory, cut } = sum;
-    println!("{models} models, {searches} searches: {on_disk} went on on disk, {whole} gave up a tree; {cut} cuts");
+    let Tried { searches, on_disk, whole, packed, out_of_memory, cut } = sum;
+    println!(
+        "{models} models, {searches} searches: {on_disk} went on on disk, {whole} gave up a tree for whole states, {packed} for packed ones; {cut} cuts"
+    );
     assert_eq!(out_of_memory, 0, "searches ran out of memory");
-    assert!(corpus::is_given() || models > 10 && on_disk > 50 && cut > 50, "{models} {on_disk} {cut}");
+    assert!(
+        corpus::is_given() || models > 10 && on_disk > 50 && packed > 5 && cut > 50,
+        "{models} {on_disk} {packed} {cut}"
+    );
 }

@@ -93,10 +93,27 @@ impl Chain {
     pub fn successors(&self, raw: impl Fn(&[u32], &mut Successors), state: &[u32], out: &mut Successors) {
         let start = out.len();
         raw(state, out);
+        self.run_to_ends(raw, state, start, out);
+    }
+
+    /// The same where plain successors of `state` are there already, from `start` on.
+    #[inline(always)]
+    pub fn run_to_ends(
+        &self,
+        raw: impl Fn(&[u32], &mut Successors),
+        state: &[u32],
+        start: usize,
+        out: &mut Successors,
+    ) {
         let first = self.first_going_on(out, start..out.len());
-        if first == out.len() || out.gave_up().is_some() {
-            return;
+        if first < out.len() && out.gave_up().is_none() {
+            self.run_on_from(raw, state, first, out);
         }
+    }
+
+    /// The same where the entry `first` is the first that goes on.
+    #[inline(never)]
+    fn run_on_from(&self, raw: impl Fn(&[u32], &mut Successors), state: &[u32], first: usize, out: &mut Successors) {
         let mut scratch = out.scratch.take().unwrap_or_else(|| Scratch::new(out.width()));
         scratch.planned = out.len().saturating_sub(out.unplanned);
         let _ = self.walk(&raw, state, first, &mut scratch, out, usize::MAX);
@@ -207,6 +224,7 @@ impl Chain {
     }
 
     /// The first entry of a range that goes on, or the end of the range.
+    #[inline(always)]
     fn first_going_on(&self, entries: &Successors, range: Range<usize>) -> usize {
         let Slot { word, shift, .. } = self.scalar;
         let (states, mask) = (entries.states(), self.scalar.mask() << shift);

@@ -145,7 +145,7 @@ struct Search<'a, M: ?Sized> {
     blocks: Vec<RwLock<Expansion>>,
     /// The first block of the wave with a state for which there was no room.
     full: AtomicUsize,
-    /// How often what was expanded was not entered and is expanded again.
+    /// How often what was expanded was not entered and is expanded again, or keys became others.
     again: AtomicUsize,
     /// What is fresh is a candidate.
     defers: AtomicBool,
@@ -170,7 +170,7 @@ struct Worker {
     keys: Keys,
     /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
     lately: Option<Recent>,
-    /// How often the search had begun a part again when it was looked at last.
+    /// How often that was so when it was looked at last.
     again: usize,
     /// The first state of the last block of which any was met.
     furthest: u64,

@@ -11,7 +11,7 @@ use plimsoll_store::disk::faulty::Faulty;
 use plimsoll_store::disk::{Disk, SLOT};
 use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers, LayersReport};
-use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog};
+use plimsoll_store::{Budget, Chain, Codec, Coder, Grant, Queue, Spill, StepLog};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
@@ -21,6 +21,7 @@ struct Seen {
     outcome: Outcome,
     report: LayersReport,
     coder_bytes: usize,
+    ended_packed: bool,
 }
 
 const KEEP_GOING: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
@@ -45,7 +46,8 @@ fn search_with_room(model: &dyn Model, mut store: Chain, crew: Crew, ask: Ask, r
     // Candidates wait too, and how many there are depends on the memory.
     (outcome.stats.frontier, outcome.stats.widest_frontier) = (0, 0);
     let report = store.tiers.layers().map(Layers::report).unwrap_or_default();
-    Seen { states: witness.into_found(), paths, outcome, report, coder_bytes: store.coder.bytes() }
+    let ended_packed = matches!(store.coder, Coder::Packed(_));
+    Seen { states: witness.into_found(), paths, outcome, report, coder_bytes: store.coder.bytes(), ended_packed }
 }
 
 fn codec_for(model: &dyn Model, wish: Codec) -> Codec {
@@ -94,6 +96,8 @@ fn small_crew(workers: usize) -> Crew {
         shared_block_successors,
         shared_successors,
         shard_bits: 2,
+        // As few states as can be are recognised before the store is asked.
+        recent_bytes: 0,
         ..Crew::of(workers)
     }
 }
@@ -105,7 +109,11 @@ fn compare(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask) -> LayersRep
 
 /// The same with so many bytes beside the memory for tables and runs.
 fn compare_with(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask, beside: usize) -> LayersReport {
-    let store = layered(model, setup, beside, sound());
+    compare_store(model, truth, setup, ask, layered(model, setup, beside, sound())).report
+}
+
+/// The same for a store that was made before.
+fn compare_store(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask, store: Chain) -> Seen {
     let seen = search(model, store, small_crew(setup.workers), ask);
     assert_eq!(seen.outcome.verdict, truth.outcome.verdict, "{setup:?}");
     assert_eq!(seen.outcome.complete, truth.outcome.complete, "{setup:?}: {:?}", seen.report);
@@ -120,7 +128,7 @@ fn compare_with(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask, beside:
         assert!(setup.keep != Keep::All, "{setup:?}");
         assert!(!truth.outcome.complete || seen.outcome.stats.states >= truth.outcome.stats.states, "{setup:?}");
     }
-    seen.report
+    seen
 }
 
 /// Grids with shortcuts, rings with long ways back, and what else is worth asking.
@@ -188,9 +196,14 @@ fn random_systems_are_searched_as_in_memory() {
 
 /// States of many words, of which few parts repeat.
 fn wide() -> Interp {
-    let others: Vec<String> = (0..6).map(|number| format!("var d{number}: 0..1000000")).collect();
+    wide_with(6)
+}
+
+/// The same with so many large numbers; with five of them states can be packed.
+fn wide_with(numbers: usize) -> Interp {
+    let others: Vec<String> = (0..numbers).map(|number| format!("var d{number}: 0..1000000")).collect();
     let set = |number: usize| format!("d{number} := (((a * {}) + (b * 1009)) + (c * {number})) % 999983;", 31 + number);
-    let sets: Vec<String> = (0..6).map(set).collect();
+    let sets: Vec<String> = (0..numbers).map(set).collect();
     let step = |name: &str, most: u32| {
         format!("command \"{name}\" {{ when ({name} < {most}) do {{ {name} := {name} + 1; {} }} }}", sets.join(" "))
     };
@@ -218,6 +231,64 @@ fn a_tree_that_takes_too_much_memory_is_given_up() {
         }
     }
     assert!(given_up > 20, "{given_up}");
+}
+
+/// States that can be packed have those keys when the tree is gone, whose bits are not known before.
+#[test]
+fn a_tree_is_given_up_for_packed_keys_where_states_have_few_bits() {
+    let model = wide_with(5);
+    let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
+    let truth = plain(&model, Codec::Tree, ask);
+    let (mut given_up, mut known) = (0, 0);
+    for (workers, shard_bits) in [(1, 0), (2, 0), (3, 2)] {
+        for keep in [Keep::All, Keep::Last(1), Keep::Last(3), Keep::Auto] {
+            for percent in [30, 45, 60, 90, 100, 120, 150] {
+                let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
+                let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
+                let store = layered(&model, setup, 0, sound()).with_packing(&model.used_bits());
+                let seen = compare_store(&model, &truth, setup, ask, store);
+                assert!(!seen.report.whole_states);
+                given_up += seen.ended_packed as u32;
+                known += if seen.ended_packed { seen.report.known } else { 0 };
+            }
+        }
+    }
+    assert!(given_up > 20 && known > 1_000, "{given_up} {known}");
+    let setup = Setup { codec: Codec::Tree, keep: Keep::All, memory: 0, shard_bits: 2, workers: 3 };
+    let setup = Setup { memory: (truth.coder_bytes as u64 * 45 / 100) >> 10, ..setup };
+    let failing = |disk: Faulty| layered(&model, setup, 0, vec![Box::new(disk)]).with_packing(&model.used_bits());
+    let (failed, ended) = break_stores(&model, &truth, setup, failing, 25, 4);
+    assert!(failed > 20 && ended > 0, "{failed} failed, {ended} ended");
+}
+
+/// Keys that tell what the first states show get longer whenever others differ in more: in memory, while some wait, and with runs of shorter ones.
+#[test]
+fn keys_grow_with_what_states_differ_in() {
+    let mut flushes = 0;
+    let mut grows = |name: &str, model: &Interp| {
+        let truth = plain(model, Codec::Packed, KEEP_GOING);
+        for (number, sampled) in [1, 3, 40, 600].into_iter().enumerate() {
+            for (workers, shard_bits) in [(1, 0), (2, 1), (5, 0)] {
+                let memory = 14 << shard_bits.max(2 * (workers > 1) as u32);
+                let keep = KEEPS[(number + workers) % KEEPS.len()];
+                let setup = Setup { codec: Codec::Packed, keep, memory, shard_bits, workers };
+                for memory in [memory, 1 << 20] {
+                    let setup = Setup { memory, ..setup };
+                    let store = layered(model, setup, 0, sound()).narrowing(sampled);
+                    flushes += compare_store(model, &truth, setup, KEEP_GOING, store).report.flushes;
+                }
+                let in_memory = Chain::new(Codec::Packed, &model.used_bits(), shard_bits, &Grant::unlimited()).unwrap();
+                let seen = compare_store(model, &truth, setup, KEEP_GOING, in_memory.narrowing(sampled));
+                assert!(seen.ended_packed, "{name}");
+            }
+        }
+    };
+    models().iter().for_each(|(name, model)| grows(name, model));
+    grows("wide", &wide_with(5));
+    let systems = (0..150).map(|seed| Interp::new(random_system(seed, Size { states: 20_000, ..Size::MEDIUM })));
+    let large = |model: &Interp| Packing::new(&model.used_bits()).is_some_and(|packing| packing.key_bits() > 40);
+    let tried = systems.filter(large).take(25).map(|model| grows("random", &model)).count();
+    assert!(flushes > 40 && tried > 5, "{flushes} {tried}");
 }
 
 /// Tables take all memory that there is, and give some back when paths get longer.
@@ -255,6 +326,19 @@ fn filters_are_asked_before_runs() {
 
 /// Every kind of fault, early and late, ends in a verdict that says so, or does not matter. How many ended so, and how many ended.
 fn break_disks(model: &dyn Model, truth: &Seen, setup: Setup, beside: usize, faults: usize, each: usize) -> (u32, u32) {
+    let store = |disk: Faulty| layered(model, setup, beside, vec![Box::new(disk)]);
+    break_stores(model, truth, setup, store, faults, each)
+}
+
+/// The same for whatever store is made over a disk.
+fn break_stores(
+    model: &dyn Model,
+    truth: &Seen,
+    setup: Setup,
+    store_over: impl Fn(Faulty) -> Chain,
+    faults: usize,
+    each: usize,
+) -> (u32, u32) {
     let (mut failed, mut ended) = (0, 0);
     for broken in (0..faults).map(|number| number * each) {
         for disk in [
@@ -265,8 +349,7 @@ fn break_disks(model: &dyn Model, truth: &Seen, setup: Setup, beside: usize, fau
             Faulty::cutting_writes_after(broken),
             Faulty::cutting_writes_in_silence_after(broken),
         ] {
-            let store = layered(model, setup, beside, vec![Box::new(disk)]);
-            let seen = search(model, store, small_crew(setup.workers), KEEP_GOING);
+            let seen = search(model, store_over(disk), small_crew(setup.workers), KEEP_GOING);
             match seen.outcome.verdict {
                 Verdict::Unknown(Why::Disk(message)) => {
                     assert!(!message.is_empty() && !seen.outcome.complete);

@@ -8,7 +8,7 @@ use plimsoll_store::blocks::{Reader, Writer};
 use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
 use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
-use plimsoll_store::{Budget, Chain, Codec, Grant, Queue, Spill, StepLog, Unloaded};
+use plimsoll_store::{Budget, Chain, Codec, Coder, Grant, Queue, Spill, StepLog, Unloaded};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -76,6 +76,8 @@ struct Setting {
     spills: bool,
     /// Where keys go when memory is full.
     layered: bool,
+    /// May states be packed when a tree is given up?
+    packs: bool,
     /// When to keep a checkpoint, by waves; after the last the search ends.
     due: Vec<usize>,
     /// After how many states somebody stops it.
@@ -118,6 +120,10 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
     let spill = || setting.spills.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
     let store_grant = grant(0);
     let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &store_grant).unwrap();
+    if setting.packs {
+        store = store.with_packing(&model.used_bits());
+        store = if matches!(store.coder, Coder::Packed(_)) { store.narrowing(50) } else { store };
+    }
     if setting.layered {
         store = store.above(layers(model, &store_grant));
     }
@@ -152,6 +158,7 @@ fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
         memory: PLENTY,
         spills: false,
         layered: false,
+        packs: false,
         due: Vec::new(),
         stopped_after: usize::MAX,
     }
@@ -286,10 +293,16 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
     let (mut draw, mut were_on_disk, mut within) = (Draw::new(0), [0; 3], 0);
     for (number, codec) in [Codec::Packed, Codec::Tree, Codec::Plain].into_iter().cycle().take(6).enumerate() {
         let crew = |workers: usize| Crew { wave_successors: 9000, ..small_crew(workers, 200) };
+        // The second time.
+        let packs = number >= 3;
         let plenty = unlimited(codec, crew([1, 2, 5][number % 3]), ask);
         let memory = |bytes: u64| [bytes, 1 << 36, 1 << 36];
-        let scarce =
-            |crew: Crew, bytes: u64| Setting { memory: memory(bytes), layered: true, ..unlimited(codec, crew, ask) };
+        let scarce = |crew: Crew, bytes: u64| Setting {
+            memory: memory(bytes),
+            layered: true,
+            packs,
+            ..unlimited(codec, crew, ask)
+        };
         // The tree takes most of it, and is given up.
         let least = [90 << 10, 160 << 10, 600 << 10][number % 3];
         let (whole, _) = search(&model, &plenty, None).unwrap();
@@ -299,8 +312,8 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
         let (_, in_memory) = search(&model, &Setting { due, ..plenty.clone() }, None).unwrap();
         assert!(on_disk.len() > 1 && in_memory.len() > 1);
         let from_runs = |kept: &Kept| {
-            let mut store = Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
-            store.load(0, &mut &kept.bytes[..]).unwrap().is_none()
+            let store = Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
+            store.with_packing(&model.used_bits()).load(0, &mut &kept.bytes[..]).unwrap().is_none()
         };
         assert!(!in_memory.iter().any(from_runs));
         let ends: Vec<u64> = (whole.outcome.stats.level_sizes.states.iter())
@@ -317,7 +330,8 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
         were_on_disk[number % 3] += on_disk.iter().filter(|&kept| from_runs(kept)).count();
         for (index, kept) in on_disk.iter().chain(&in_memory).enumerate() {
             let workers = [1, 2, 5][(index + number) % 3];
-            for setting in [unlimited(codec, crew(workers), ask), scarce(crew(workers), 10 * least)] {
+            let unlimited = Setting { packs, ..unlimited(codec, crew(workers), ask) };
+            for setting in [unlimited, scarce(crew(workers), 10 * least)] {
                 let (seen, _) = search(&model, &setting, Some(kept)).unwrap();
                 let (Outcome { verdict, stats, .. }, of) = (&seen.outcome, &whole.outcome.stats);
                 assert_eq!((verdict, stats.states, stats.transitions), (&Verdict::Holds, of.states, of.transitions));

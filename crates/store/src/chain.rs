@@ -69,6 +69,16 @@ impl Chain {
         Chain { tiers: self.tiers.choosing(&self.coder), ..self }
     }
 
+    /// The same for states that are packed, with keys that tell what the first of them show; see [`Tiers::narrowing`].
+    pub fn narrowing(self, states: usize) -> Chain {
+        Chain { tiers: self.tiers.narrowing(&self.coder, states), ..self }
+    }
+
+    /// The same for states whose words use these bits, should a tree be given up; see [`Tiers::with_packing`].
+    pub fn with_packing(self, used: &[u32]) -> Chain {
+        Chain { tiers: self.tiers.with_packing(used), ..self }
+    }
+
     /// The same with room on disk; see [`Tiers::above`].
     pub fn above(self, layers: Layers) -> Chain {
         Chain { tiers: self.tiers.above(layers), ..self }
@@ -100,7 +110,7 @@ impl Chain {
     /// Takes over what another store of the same kind has written, coder first; this one is empty. It has 2^`shard_bits`
     /// shards from then on. Says how many states there are, if that is known.
     pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
-        self.coder.load(from, self.tiers.density(), self.tiers.grant())?;
+        self.coder.load(from, self.tiers.packing(), self.tiers.density(), self.tiers.grant())?;
         self.tiers.load(&self.coder, shard_bits, from)
     }
 
@@ -130,7 +140,7 @@ impl Chain {
         if reserved.is_err() && self.tiers.forget_sample() {
             reserved = self.coder.reserve(count);
         }
-        while reserved.is_err() && self.tiers.make_room_for_nodes(&mut self.coder) {
+        while reserved.is_err() && self.tiers.make_room_for_keys(&mut self.coder) {
             reserved = self.coder.reserve(count);
         }
         reserved
@@ -151,7 +161,11 @@ impl Chain {
         self.tiers.learn(&mut self.coder, None);
         self.tidy(block.len());
         self.reserve_keys(block.len())?;
-        entry.encode(&self.coder, block, self.tiers.needs(), keys)?;
+        let mut encoded = entry.encode(&self.coder, block, self.tiers.needs(), keys);
+        while encoded.is_err() && self.tiers.make_room_for_keys(&mut self.coder) {
+            encoded = entry.encode(&self.coder, block, self.tiers.needs(), keys);
+        }
+        encoded?;
         self.tiers.look_at(&self.coder);
         let entered = self.tiers.enter_all(block, entry);
         entry.fresh(fresh);
@@ -189,7 +203,8 @@ impl Chain {
         keys.clear();
         match &self.coder {
             Coder::Digest(digest) => digest.encode(states, &mut keys.high, &mut keys.low),
-            Coder::Packed(packing) => packing.encode(states, &mut keys.high, &mut keys.low),
+            // What has no key yet gets one when it comes.
+            Coder::Packed(packing) => _ = packing.encode(states, &mut keys.high, &mut keys.low),
             Coder::Plain { .. } | Coder::Tree(_) | Coder::Huffman(_) => return,
         }
         self.tiers.expect(&keys.high);

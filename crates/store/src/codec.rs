@@ -9,7 +9,7 @@ use crate::digest::{self, Digest, Held};
 use crate::hash;
 use crate::huffman::{self, Code};
 use crate::packed::Density;
-use crate::packing::Packing;
+use crate::packing::{Packing, Untold};
 use crate::recent::Recent;
 use crate::stream::{Unloaded, put_number, take_number};
 use crate::tree::{self, Shape, Tree};
@@ -79,6 +79,7 @@ impl Codec {
 
 /// What is written for a tree.
 const PLAIN: u64 = 0;
+const PACKED: u64 = 1;
 const TREE: u64 = 2;
 
 /// A codec with its tables, for states of one width.
@@ -127,18 +128,28 @@ impl Coder {
         put_number(out, self.kind())?;
         put_number(out, self.width() as u64)?;
         match self {
-            Coder::Plain { .. } | Coder::Packed(_) | Coder::Digest(_) | Coder::Huffman(_) => Ok(()),
+            Coder::Plain { .. } | Coder::Digest(_) | Coder::Huffman(_) => Ok(()),
+            Coder::Packed(packing) => packing.save(out),
             Coder::Tree(tree) => tree.save(out),
         }
     }
 
     /// Reads what a coder of the same kind has written; its keys are those of the other from then on. One that packs states may
-    /// become a tree, as the other did, and a tree may be given up.
-    pub fn load(&mut self, from: &mut dyn Read, density: Density, grant: &Grant) -> Result<(), Unloaded> {
+    /// become a tree, as the other did, and a tree may be given up, for a packing if there is one.
+    pub fn load(
+        &mut self,
+        from: &mut dyn Read,
+        packing: Option<&Packing>,
+        density: Density,
+        grant: &Grant,
+    ) -> Result<(), Unloaded> {
         let (kind, width) = (take_number(from)?, self.width());
         let holds_keys = matches!(self, Coder::Tree(_) | Coder::Packed(_));
         if kind == PLAIN && holds_keys {
             *self = Coder::Plain { width };
+        }
+        if let (PACKED, Coder::Tree(_), Some(packing)) = (kind, &*self, packing) {
+            *self = Coder::Packed(packing.clone());
         }
         let is_tree = kind == TREE && holds_keys;
         if take_number(from)? != width as u64 || (kind != self.kind() && !is_tree) {
@@ -148,6 +159,8 @@ impl Coder {
             let mut tree = Tree::load(width, from, grant)?;
             tree.set_density(density);
             *self = Coder::Tree(Box::new(tree));
+        } else if let Coder::Packed(packing) = self {
+            packing.load(from)?;
         }
         Ok(())
     }
@@ -155,7 +168,7 @@ impl Coder {
     fn kind(&self) -> u64 {
         match self {
             Coder::Plain { .. } => PLAIN,
-            Coder::Packed(_) => 1,
+            Coder::Packed(_) => PACKED,
             Coder::Tree(_) => TREE,
             Coder::Digest(_) => 3,
             Coder::Huffman(_) => 4,
@@ -220,6 +233,22 @@ impl Coder {
         }
     }
 
+    /// Bits of the longest key that there may ever be, where keys get longer as states come that differ in more.
+    pub fn most_key_bits(&self) -> u32 {
+        match self {
+            Coder::Packed(packing) => packing.most_key_bits(),
+            _ => self.key_bits(),
+        }
+    }
+
+    /// Has keys tell in what states differ that had none; false if all had.
+    pub(crate) fn widen(&mut self) -> bool {
+        match self {
+            Coder::Packed(packing) => packing.widen(),
+            _ => false,
+        }
+    }
+
     /// What keys look like to a cache that is one of 2^`told_bits`.
     pub(crate) fn form(&self, told_bits: u32) -> KeyForm {
         let (bytes, hashed) = match self {
@@ -240,7 +269,7 @@ impl Coder {
         let Keys { high, low, nodes, coded, .. } = keys;
         match self {
             Coder::Plain { width } => high.extend(states.chunks_exact(*width).map(hash::words)),
-            Coder::Packed(packing) => packing.encode(states, high, low),
+            Coder::Packed(packing) => packing.encode(states, high, low).map_err(|Untold| Full)?,
             Coder::Digest(digest) => digest.encode(states, high, low),
             // The tables that hold codes make them again: they are of different lengths, and nobody carries them there.
             Coder::Huffman(code) => high.extend(states.chunks_exact(code.width()).map(|state| {

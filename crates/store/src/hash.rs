@@ -2,15 +2,15 @@
 //! be read by another.
 
 #[inline(always)]
-fn fold(a: u64, b: u64) -> u64 {
+pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
 
-const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
-const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
-const LAST: u64 = 0x8A91_A6D4_0BF4_2040 | 1;
-const OTHER: u64 = 0xE703_7ED1_A0B4_28DB;
+pub(crate) const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const ODD: u64 = 0xD6E8_FEB8_6659_FD93;
+pub(crate) const LAST: u64 = 0x8A91_A6D4_0BF4_2040 | 1;
+pub(crate) const OTHER: u64 = 0xE703_7ED1_A0B4_28DB;
 
 /// Hash of a short vector of words: that of its bytes, the least significant of each word first.
 #[inline(always)]
@@ -30,30 +30,6 @@ pub fn words(key: &[u32]) -> u64 {
         _ => unreachable!("the remainder of chunks of four"),
     }
     fold(hash ^ SEED, LAST)
-}
-
-/// Hash of a long vector of words, for tables that are never written anywhere: four chains side by side, for in one each
-/// multiplication waits for the one before.
-#[inline(always)]
-pub(crate) fn wide(key: &[u32]) -> u64 {
-    let mut lanes = [SEED, ODD, LAST, OTHER];
-    let step = |lane: &mut u64, four: &[u32; 4]| {
-        let [low, high] = [[four[0], four[1]], [four[2], four[3]]].map(|[a, b]| a as u64 | (b as u64) << 32);
-        *lane = fold(*lane ^ low, ODD ^ high);
-    };
-    let (fours, rest) = key.as_chunks::<4>();
-    let (blocks, fours) = fours.as_chunks::<4>();
-    for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(lane, four)| step(lane, four));
-    }
-    lanes.iter_mut().zip(fours).for_each(|(lane, four)| step(lane, four));
-    if !rest.is_empty() {
-        // Some words a second time, if there are so many: copying a few takes longer.
-        let last =
-            key.last_chunk().copied().unwrap_or_else(|| [0, 1, 2, 3].map(|at| rest.get(at).copied().unwrap_or(0)));
-        step(&mut lanes[3], &last);
-    }
-    fold(lanes[0] ^ lanes[1].rotate_left(29), lanes[2].rotate_left(13) ^ lanes[3])
 }
 
 /// Hash of a byte string, of which all that are compared have one length.
@@ -108,7 +84,6 @@ mod tests {
         let mut buckets = [0u32; 256];
         let mut wide = [0u32; 256];
         let mut strings = [0u32; 256];
-        let mut long = [[0u32; 256]; 4];
         for a in 0..256u32 {
             for b in 0..256u32 {
                 for vector in [&[a, b][..], &[a, b, 7], &[a, 0, b, 7, 1]] {
@@ -120,14 +95,9 @@ mod tests {
                 let mut string = [7; 21];
                 (string[2], string[18]) = (a as u8, b as u8);
                 strings[scale(bytes(&string), 256)] += 1;
-                for (buckets, width) in long.iter_mut().zip([4, 13, 40, 94]) {
-                    let mut vector = vec![3; width];
-                    (vector[1], vector[width - 1]) = (a, b);
-                    buckets[scale(super::wide(&vector), 256)] += 1;
-                }
             }
         }
-        for count in buckets.iter().chain(&wide).chain(&strings).chain(long.as_flattened()) {
+        for count in buckets.iter().chain(&wide).chain(&strings) {
             assert!((156..=356).contains(count), "a bucket of {count} where 256 are expected");
         }
     }

@@ -23,6 +23,7 @@ pub mod odds;
 pub mod packed;
 pub mod packing;
 pub mod queue;
+mod quick_hash;
 mod recent;
 pub mod region;
 pub mod row;

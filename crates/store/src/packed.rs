@@ -120,6 +120,8 @@ impl Run<'_> {
 #[derive(Debug)]
 pub struct Packed {
     key_bits: u32,
+    /// Have keys more than 64 bits, or may they get as long?
+    is_long: bool,
     /// Leading bits that are the same in all keys.
     common_bits: u32,
     /// Bits behind those that choose the part.
@@ -146,7 +148,7 @@ struct Home {
 /// Does something with what is known about the length of keys.
 macro_rules! by_length {
     ($table:expr, $long:ident => $action:expr) => {
-        if $table.key_bits > u64::BITS {
+        if $table.is_long {
             const $long: bool = true;
             $action
         } else {
@@ -176,6 +178,7 @@ impl Packed {
         let (arena, homes, most_lines) = (arena.clone(), Vec::new(), usize::MAX);
         Ok(Packed {
             key_bits,
+            is_long: key_bits > u64::BITS,
             common_bits,
             part_bits: 0,
             parts,
@@ -187,6 +190,12 @@ impl Packed {
             expected: 0,
             homes,
         })
+    }
+
+    /// The same for keys that may get as long as this.
+    pub fn for_keys_of(mut self, most_key_bits: u32) -> Packed {
+        self.is_long |= most_key_bits > u64::BITS;
+        self
     }
 
     /// How full it is from here on.
@@ -375,7 +384,7 @@ impl Packed {
     /// From now on keys have `key_bits` bits; those that are there end with zeros.
     fn lengthen(&mut self, key_bits: u32) -> Result<(), Full> {
         // Parts that have grown already may stay as they are: they only keep some bits more than necessary.
-        assert!(self.key_bits > u64::BITS || key_bits <= u64::BITS, "only short keys get longer");
+        assert!(self.is_long || key_bits <= u64::BITS, "it is not prepared for long keys");
         (self.certain, self.expected) = (0, 0);
         for part in 0..self.parts.len() {
             if self.parts[part].geometry.key_bits() >= key_bits {

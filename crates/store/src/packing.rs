@@ -1,8 +1,18 @@
-//! States of few bits, without a tree: the used bits, put together and mixed, are the key.
+//! States of few bits, without a tree: the bits that differ from state to state, put together and mixed, are the key.
 //!
-//! Words are taken in pairs; the bits that a pair uses are moved together in six steps (the k-th step moves by 2^k
-//! those bits whose distance has that bit). The joined number is mixed by a bijection, so that its leading bits look
-//! random: that is what [`crate::packed`] asks for. Keys are left-aligned: what they do not use are low bits.
+//! Words are taken in pairs; the bits that a pair uses are moved together ([`moves`]). The joined number is mixed by a bijection, so
+//! that its leading bits look random: that is what [`crate::packed`] asks for. Keys are left-aligned: what they do not use are low bits.
+//!
+//! A model says which bits its states may use, and that is often twice as many as they do: counters of eight bits that go to five. So a
+//! packing may be [narrowed](Packing::narrowed) to the bits in which the first states differ, and [widened](Packing::widen) when others
+//! come: [`narrow`].
+
+mod moves;
+mod narrow;
+
+use moves::Move;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// States with more bits need another codec.
 pub const MOST_BITS: u32 = 128;
@@ -12,7 +22,8 @@ pub const FEW_BITS: u32 = 60;
 pub const FEWEST_BITS: u32 = 36;
 /// Homes need some bits.
 const LEAST_BITS: u32 = 24;
-const STEPS: usize = 6;
+/// States that are encoded at a time, where each is looked at several times.
+const AT_ONCE: usize = 512;
 const ODD: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xC2B2_AE3D_27D4_EB4F];
 
 /// Multiplied by those of the first two that gives one.
@@ -33,33 +44,51 @@ const fn inverse(odd: u64) -> u64 {
 pub struct Packing {
     width: usize,
     pairs: Vec<Pair>,
+    /// Bits that were added later, each lot with the number of its pair.
+    added: Vec<(usize, Move)>,
     bits: u32,
+    /// So many leading bits are mixed with each other.
+    mixed_bits: u32,
+    /// For each pair the bits in which states differed that keys do not tell.
+    untold: Arc<[AtomicU64]>,
 }
 
 /// Two words of a state, or the last one.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
+    /// Bits that states may use.
     used: u64,
-    /// Bits that move in each step.
-    moves: [u64; STEPS],
-    /// Where the joined bits go in the key.
-    left: u32,
+    /// Those that keys tell; in the others all states so far are like `base`.
+    told: u64,
+    base: u64,
+    /// What keys tell from the beginning.
+    first: Move,
 }
+
+/// Keys would not tell some state from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Untold;
 
 impl Packing {
     /// The packing of states whose words use these bits, if there are not too many.
     pub fn new(used: &[u32]) -> Option<Packing> {
         let bits: u32 = used.iter().map(|word| word.count_ones()).sum();
-        if bits > MOST_BITS {
-            return None;
-        }
+        let pairs = used.chunks(2).map(pair_of).map(|used| [used, used, 0]);
+        (bits <= MOST_BITS).then(|| Packing::of_pairs(used.len(), pairs))
+    }
+
+    /// Of pairs of words, given for each which bits states may use, which of those keys tell, and what the others are.
+    fn of_pairs(width: usize, pairs: impl Iterator<Item = [u64; 3]> + Clone) -> Packing {
+        let bits: u32 = pairs.clone().map(|[_, told, _]| told.count_ones()).sum();
         // Where there are fewer bits than a key has, leading ones are zero.
-        let mut left = u128::BITS - LEAST_BITS.saturating_sub(bits);
-        let pairs = used.chunks(2).map(pair_of).map(|used| {
-            left -= used.count_ones();
-            Pair::new(used, left.min(u128::BITS - 1))
+        let mut left = MOST_BITS - LEAST_BITS.saturating_sub(bits);
+        let pairs = pairs.map(|[used, told, base]| {
+            left -= told.count_ones();
+            Pair { used, told, base, first: Move::new(told, left) }
         });
-        Some(Packing { width: used.len(), pairs: pairs.collect(), bits: bits.max(LEAST_BITS) })
+        let (pairs, bits): (Vec<Pair>, u32) = (pairs.collect(), bits.max(LEAST_BITS));
+        let untold = pairs.iter().map(|_| AtomicU64::new(0)).collect();
+        Packing { width, pairs, added: Vec::new(), bits, mixed_bits: bits.min(u64::BITS), untold }
     }
 
     /// Words per state.
@@ -72,28 +101,31 @@ impl Packing {
         self.bits
     }
 
-    /// Appends the keys of `states`, which are end to end, to `high` and, if they have more than 64 bits, `low`.
-    pub fn encode(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) {
-        let unknown = self.encode_fast(states, high, low);
-        // Two states that differ there would have one key.
-        assert!(unknown == 0, "a state has bits that its model says are never used");
+    /// Appends the keys of `states`, which are end to end, to `high` and, if they have more than 64 bits, `low`. Where keys do not tell
+    /// all of them what is appended means nothing, and the packing can be [widened](Packing::widen).
+    pub fn encode(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) -> Result<(), Untold> {
+        if self.encode_fast(states, high, low) == 0 {
+            return Ok(());
+        }
+        self.note_untold(states);
+        Err(Untold)
     }
 
-    /// Returns the bits that should be zero.
+    /// Returns bits in which states differ that keys do not tell.
     fn encode_fast(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("bmi2") {
             // SAFETY: the processor has what the function asks for.
             return unsafe { self.encode_with_pext(states, high, low) };
         }
-        self.encode_with(states, high, low, Pair::join)
+        self.encode_with(states, high, low, Move::join)
     }
 
     /// The processor moves bits together in one instruction.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi2")]
     fn encode_with_pext(&self, states: &[u32], high: &mut Vec<u64>, low: &mut Vec<u64>) -> u64 {
-        self.encode_with(states, high, low, |pair, words| core::arch::x86_64::_pext_u64(words, pair.used))
+        self.encode_with(states, high, low, |moved, words| core::arch::x86_64::_pext_u64(words, moved.used))
     }
 
     #[inline(always)]
@@ -102,10 +134,13 @@ impl Packing {
         states: &[u32],
         high: &mut Vec<u64>,
         low: &mut Vec<u64>,
-        join: impl Fn(&Pair, u64) -> u64,
+        join: impl Fn(&Move, u64) -> u64,
     ) -> u64 {
         if self.bits > u64::BITS {
             return self.encode_long(states, high, low, join);
+        }
+        if !self.added.is_empty() {
+            return self.encode_in_lots(states, high, join);
         }
         match self.width {
             1 => self.encode_narrow::<1>(states, high, join),
@@ -124,43 +159,84 @@ impl Packing {
         &self,
         states: impl IntoIterator<Item = S>,
         high: &mut Vec<u64>,
-        join: impl Fn(&Pair, u64) -> u64,
+        join: impl Fn(&Move, u64) -> u64,
     ) -> u64 {
-        let mut unknown = 0;
+        let mut untold = 0;
         high.extend(states.into_iter().map(|state| {
             let mut joined = 0;
             for (words, pair) in state.as_ref().chunks(2).zip(&self.pairs) {
-                let words = pair_of(words);
-                unknown |= words & !pair.used;
+                let words = pair_of(words) ^ pair.base;
+                untold |= words & !pair.told;
                 // The last pairs may use no bits at all.
-                joined |= join(pair, words) << pair.left.saturating_sub(64);
+                joined |= join(&pair.first, words) << pair.first.left.saturating_sub(64);
             }
             self.scrambled(joined)
         }));
-        unknown
+        untold
     }
 
+    /// The same where bits were added: one lot of bits of all states after the other.
+    #[inline(always)]
+    fn encode_in_lots(&self, states: &[u32], high: &mut Vec<u64>, join: impl Fn(&Move, u64) -> u64) -> u64 {
+        let mut untold = 0;
+        for states in states.chunks(AT_ONCE * self.width) {
+            let start = high.len();
+            high.resize(start + states.len() / self.width, 0);
+            let joined = &mut high[start..];
+            for (number, pair) in self.pairs.iter().enumerate() {
+                let left = pair.first.left.saturating_sub(64);
+                self.each_pair(states, number, joined, |joined, words| {
+                    untold |= words & !pair.told;
+                    *joined |= join(&pair.first, words) << left;
+                });
+            }
+            for (number, moved) in &self.added {
+                let left = moved.left - 64;
+                self.each_pair(states, *number, joined, |joined, words| *joined |= join(moved, words) << left);
+            }
+            joined.iter_mut().for_each(|joined| *joined = (self.mixed((*joined as u128) << 64) >> 64) as u64);
+        }
+        untold
+    }
+
+    /// Visits the words of a pair in all states, each with what there is for the state.
+    #[inline(always)]
+    fn each_pair<T>(&self, states: &[u32], number: usize, of: &mut [T], mut visit: impl FnMut(&mut T, u64)) {
+        let (low, base) = (2 * number, self.pairs[number].base);
+        let states = states.chunks_exact(self.width).zip(of);
+        if low + 1 < self.width {
+            states.for_each(|(state, of)| visit(of, pair_of(&state[low..low + 2]) ^ base));
+        } else {
+            states.for_each(|(state, of)| visit(of, pair_of(&state[low..=low]) ^ base));
+        }
+    }
+
+    /// Keys of more than 64 bits.
     #[inline(always)]
     fn encode_long(
         &self,
         states: &[u32],
         high: &mut Vec<u64>,
         low: &mut Vec<u64>,
-        join: impl Fn(&Pair, u64) -> u64,
+        join: impl Fn(&Move, u64) -> u64,
     ) -> u64 {
-        let mut unknown = 0;
+        let mut untold = 0;
         for state in states.chunks_exact(self.width) {
             let mut joined = 0;
             for (words, pair) in state.chunks(2).zip(&self.pairs) {
-                let words = pair_of(words);
-                unknown |= words & !pair.used;
-                joined |= (join(pair, words) as u128) << pair.left;
+                let words = pair_of(words) ^ pair.base;
+                untold |= words & !pair.told;
+                joined |= (join(&pair.first, words) as u128) << pair.first.left;
+            }
+            for (number, moved) in &self.added {
+                let words = pair_of(&state[2 * number..]) ^ self.pairs[*number].base;
+                joined |= (join(moved, words) as u128) << moved.left;
             }
             let mixed = self.mixed(joined);
             high.push((mixed >> 64) as u64);
             low.push(mixed as u64);
         }
-        unknown
+        untold
     }
 
     /// One pair, hence at most 64 bits.
@@ -169,51 +245,71 @@ impl Packing {
         &self,
         states: &[u32],
         high: &mut Vec<u64>,
-        join: impl Fn(&Pair, u64) -> u64,
+        join: impl Fn(&Move, u64) -> u64,
     ) -> u64 {
-        let (pair, left) = (self.pairs[0], self.pairs[0].left - u64::BITS);
-        let mut unknown = 0;
+        let pair = self.pairs[0];
+        let (mut untold, left) = (0, pair.first.left - u64::BITS);
         high.extend(states.as_chunks::<WIDTH>().0.iter().map(|state| {
-            let words = pair_of(state);
-            unknown |= words & !pair.used;
-            self.scrambled(join(&pair, words) << left)
+            let words = pair_of(state) ^ pair.base;
+            untold |= words & !pair.told;
+            self.scrambled(join(&pair.first, words) << left)
         }));
-        unknown
+        untold
     }
 
-    /// Appends the state whose key has these words, leading ones first, to `state`.
+    /// Appends the state whose key has these words, leading ones first, to `state`; what they leave out is zero.
     pub fn decode(&self, key: &[u32], state: &mut Vec<u32>) {
         let half = |words: &[u32]| (words[0] as u64) << 32 | words[1] as u64;
         let low = if key.len() > 2 { half(&key[2..]) } else { 0 };
-        let high = self.unscrambled(half(key)) ^ taken_in(low);
-        let joined = (high as u128) << 64 | low as u128;
-        let end = state.len() + self.width;
+        let joined = self.unmixed(half(key), low);
+        let (start, end) = (state.len(), state.len() + self.width);
+        let part = |moved: &Move| moved.part((joined >> moved.left) as u64);
         for pair in &self.pairs {
-            let words = pair.part((joined >> pair.left) as u64);
+            let words = part(&pair.first) ^ pair.base;
             state.extend([words as u32, (words >> 32) as u32]);
+        }
+        for (number, moved) in &self.added {
+            let (words, at) = (part(moved), start + 2 * number);
+            state[at] ^= words as u32;
+            state[at + 1] ^= (words >> 32) as u32;
         }
         state.truncate(end);
     }
 
-    /// The upper half takes in the lower one, which stays as it is, and is scrambled.
+    /// The leading bits take in the others, which stay as they are, and are scrambled.
     #[inline(always)]
     fn mixed(&self, joined: u128) -> u128 {
-        let (high, low) = ((joined >> 64) as u64, joined as u64);
-        (self.scrambled(high ^ taken_in(low)) as u128) << 64 | low as u128
+        let (high, low, mask) = ((joined >> 64) as u64, joined as u64, self.mixed_mask());
+        let behind = high & !mask;
+        let scrambled = self.scrambled((high ^ taken_in(behind, low)) & mask);
+        ((scrambled | behind) as u128) << 64 | low as u128
     }
 
-    /// A bijection on the upper `bits` bits. Multiplying by an odd number carries every bit upwards; in between the
+    /// What was mixed to this.
+    fn unmixed(&self, high: u64, low: u64) -> u128 {
+        let mask = self.mixed_mask();
+        let behind = high & !mask;
+        let leading = (self.unscrambled(high & mask) ^ taken_in(behind, low)) & mask;
+        ((leading | behind) as u128) << 64 | low as u128
+    }
+
+    #[inline(always)]
+    fn mixed_mask(&self) -> u64 {
+        u64::MAX << (u64::BITS - self.mixed_bits)
+    }
+
+    /// A bijection on the upper `mixed_bits` bits. Multiplying by an odd number carries every bit upwards; in between the
     /// upper half of the bits reaches the lower one.
     #[inline(always)]
     fn scrambled(&self, high: u64) -> u64 {
         let product = high.wrapping_mul(ODD[0]);
-        let unused = u64::BITS.saturating_sub(self.bits);
+        let unused = u64::BITS - self.mixed_bits;
         (product ^ product >> ((u64::BITS - unused) / 2) >> unused << unused).wrapping_mul(ODD[1])
     }
 
     /// What was scrambled to this.
     fn unscrambled(&self, scrambled: u64) -> u64 {
-        let unused = u64::BITS.saturating_sub(self.bits);
+        let unused = u64::BITS - self.mixed_bits;
         let half = (u64::BITS - unused) / 2;
         let mixed = scrambled.wrapping_mul(INVERSE[1]);
         // The lower half is the upper one away from what it was, and the last bit of an odd number of bits a bit of that.
@@ -223,10 +319,11 @@ impl Packing {
     }
 }
 
-/// What the upper half takes in from the lower one.
+/// What leading bits take in from those behind them; nothing if those are zero.
 #[inline(always)]
-fn taken_in(low: u64) -> u64 {
-    (low ^ low >> 32).wrapping_mul(ODD[2])
+fn taken_in(behind: u64, low: u64) -> u64 {
+    let all = behind.wrapping_mul(ODD[0]) ^ low;
+    (all ^ all >> 32).wrapping_mul(ODD[2])
 }
 
 #[inline(always)]
@@ -234,61 +331,10 @@ fn pair_of(words: &[u32]) -> u64 {
     words[0] as u64 | words.get(1).map_or(0, |&high| (high as u64) << 32)
 }
 
-impl Pair {
-    fn new(used: u64, left: u32) -> Pair {
-        let mut moves = [0; STEPS];
-        for bit in (0..64).filter(|bit| used >> bit & 1 == 1) {
-            // It has to go as many places as there are unused bits below it.
-            let distance = (!used & ((1 << bit) - 1)).count_ones();
-            let mut place = bit;
-            for (step, moving) in moves.iter_mut().enumerate().filter(|(step, _)| distance >> step & 1 == 1) {
-                *moving |= 1 << place;
-                place -= 1 << step;
-            }
-        }
-        Pair { used, moves, left }
-    }
-
-    /// Moves the used bits together.
-    #[inline(always)]
-    fn join(&self, words: u64) -> u64 {
-        let mut joined = words & self.used;
-        for (step, moving) in self.moves.iter().enumerate() {
-            let moved = joined & moving;
-            joined = (joined ^ moved) | moved >> (1 << step);
-        }
-        joined
-    }
-
-    /// Moves them back to their places; what else there is does not count.
-    fn part(&self, joined: u64) -> u64 {
-        let mut words = joined & 1u64.checked_shl(self.used.count_ones()).unwrap_or(0).wrapping_sub(1);
-        for (step, moving) in self.moves.iter().enumerate().rev() {
-            let moved = words & (moving >> (1 << step));
-            words = (words ^ moved) | moved << (1 << step);
-        }
-        words
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_ir::random::Draw;
     use std::collections::HashSet;
-
-    #[test]
-    fn used_bits_move_together_in_order() {
-        let mut draw = Draw::new(0);
-        for _ in 0..2_000 {
-            let (used, words) = (draw.bits() & draw.bits(), draw.bits());
-            let bits = (0..64).filter(|bit| used >> bit & 1 == 1).map(|bit| words >> bit & 1);
-            let expected = bits.enumerate().fold(0, |joined, (place, bit)| joined | bit << place);
-            assert_eq!(Pair::new(used, 0).join(words), expected, "{used:#x}");
-        }
-        assert_eq!(Pair::new(u64::MAX, 0).join(77), 77);
-        assert_eq!(Pair::new(0, 0).join(u64::MAX), 0);
-    }
 
     #[test]
     fn different_states_have_different_keys_of_the_promised_size() {
@@ -302,7 +348,7 @@ mod tests {
             });
             let keys = keys(&packing, &states.concat());
             let (mut high, mut low) = (Vec::new(), Vec::new());
-            packing.encode_with(&states.concat(), &mut high, &mut low, Pair::join);
+            packing.encode_with(&states.concat(), &mut high, &mut low, Move::join);
             assert_eq!(keys, joined(&high, &low), "with and without the instruction of the processor");
             assert!(keys.iter().all(|key| key.trailing_zeros() >= 128 - packing.key_bits()));
             assert_eq!(keys.iter().collect::<HashSet<_>>().len(), states.len());
@@ -320,12 +366,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "never used")]
     fn a_state_with_other_bits_is_refused() {
-        Packing::new(&[0xFF, 0x0F, 1]).unwrap().encode(&[0xFF, 0x0F, 1, 3, 0x10, 0], &mut Vec::new(), &mut Vec::new());
+        let packing = Packing::new(&[0xFF, 0x0F, 1]).unwrap();
+        _ = packing.encode(&[0xFF, 0x0F, 1, 3, 0x10, 0], &mut Vec::new(), &mut Vec::new());
     }
 
     fn keys(packing: &Packing, states: &[u32]) -> Vec<u128> {
         let (mut high, mut low) = (Vec::new(), Vec::new());
-        packing.encode(states, &mut high, &mut low);
+        packing.encode(states, &mut high, &mut low).unwrap();
         joined(&high, &low)
     }
 

@@ -11,7 +11,10 @@
 //! A step that changes nothing leads to a state that was entered long ago: the one it was taken in. Protocols that leave messages
 //! waiting have many (up to half of all steps), and comparing the two is all that it takes.
 
+use crate::codec::Coder;
 use crate::hash;
+use crate::quick_hash;
+use crate::region::prefetch;
 use crate::tiers::Block;
 use crate::width::{NARROW, are_same, by_width};
 
@@ -19,6 +22,8 @@ use crate::width::{NARROW, are_same, by_width};
 pub(crate) const BYTES: usize = 128 << 10;
 /// States of any width: fewer would not be worth it.
 const LEAST_PLACES: usize = 256;
+/// So many states ahead places are asked for.
+const AHEAD: usize = 16;
 
 /// The states that were met lately, by place.
 #[derive(Debug)]
@@ -64,6 +69,12 @@ impl Recent {
         self.width > 0
     }
 
+    /// Is it what this coder wants?
+    pub(crate) fn suits(&self, coder: &Coder) -> bool {
+        self.compares_states() == coder.compares_states()
+            && (self.compares_states() || self.low.is_empty() == (coder.key_bits() <= u64::BITS))
+    }
+
     /// Bytes that a worker's states take, at most, given words per state and how many there should be about.
     pub fn most_bytes(width: usize, bytes: usize) -> usize {
         bytes.max((width * 4 + size_of::<u64>()) * LEAST_PLACES)
@@ -86,7 +97,7 @@ impl Recent {
         self.words.fill(0);
         if self.compares_states() {
             let mut state = vec![0; self.width];
-            let place = |state: &[u32]| hash::scale(self.hash(state), self.places);
+            let place = |state: &[u32]| hash::scale(quick_hash::hash(state), self.places);
             let place_of_zeros = place(&state);
             while place(&state) == place_of_zeros {
                 state[0] += 1;
@@ -112,27 +123,63 @@ impl Recent {
 
     /// Those of the states of `block` that were not met, end to end, and their positions; but for those to skip.
     pub(crate) fn unmet(&mut self, block: Block, positions: &mut Vec<u32>) -> &[u32] {
-        // Steps that lead nowhere are rare.
-        if !block.skip.is_empty() {
-            self.unmet_wide(block, positions);
-        } else {
-            by_width!(self.width, WIDTH => self.unmet_narrow::<WIDTH>(block, positions), self.unmet_wide(block, positions));
-        }
+        self.look_for(block, positions);
         &self.unmet
     }
 
-    fn unmet_wide(&mut self, block: Block, positions: &mut Vec<u32>) {
+    fn look_for(&mut self, block: Block, positions: &mut Vec<u32>) {
+        #[cfg(target_arch = "x86_64")]
+        if quick_hash::is_quick() {
+            // SAFETY: the processor has these instructions.
+            return unsafe { self.look_quickly(block, positions) };
+        }
+        self.look_with(block, positions, quick_hash::hash_anywhere);
+    }
+
+    /// The same with instructions that not all processors have: see [`quick_hash`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "aes")]
+    fn look_quickly(&mut self, block: Block, positions: &mut Vec<u32>) {
+        self.look_with(block, positions, |state| quick_hash::hash_quickly(state));
+    }
+
+    #[inline(always)]
+    fn look_with(&mut self, block: Block, positions: &mut Vec<u32>, hash: impl Fn(&[u32]) -> u64) {
+        // Steps that lead nowhere are rare.
+        if !block.skip.is_empty() {
+            self.look_for_wide(block, positions, hash);
+        } else {
+            by_width!(self.width, WIDTH => self.look_for_narrow::<WIDTH>(block, positions, hash), self.look_for_wide(block, positions, hash));
+        }
+    }
+
+    /// Places are asked for some states ahead, for few of them are in the fastest cache.
+    #[inline(always)]
+    fn look_for_wide(&mut self, block: Block, positions: &mut Vec<u32>, hash: impl Fn(&[u32]) -> u64) {
         let (mut unmet, width) = (std::mem::take(&mut self.unmet), self.width);
         unmet.clear();
         positions.clear();
         let mut skip = block.skip.iter().copied().peekable();
+        let ask_for = |recent: &Recent, state: &[u32]| {
+            let hash = hash(state);
+            let place = hash::scale(hash, recent.places);
+            recent.high.get(place).into_iter().for_each(prefetch);
+            prefetch(&recent.words[place * width]);
+            hash
+        };
+        let mut ahead = [0; AHEAD];
+        for (hash, state) in ahead.iter_mut().zip(block.states.chunks_exact(width)) {
+            *hash = ask_for(self, state);
+        }
         let mut parents = block.parents.chunks_exact(width);
         for bounds in block.firsts.windows(2) {
             // Initial states have no parents. Hashes tell almost everything apart, and are looked at first.
-            let parent = parents.next().map(|parent| (self.hash(parent), parent));
+            let parent = parents.next().map(|parent| (hash(parent), parent));
             let successors = block.states[bounds[0] as usize * width..bounds[1] as usize * width].chunks_exact(width);
             for (state, position) in successors.zip(bounds[0]..) {
-                let hash = self.hash(state);
+                let later = (position as usize + AHEAD) * width;
+                let later = ask_for(self, block.states.get(later..later + width).unwrap_or(state));
+                let hash = std::mem::replace(&mut ahead[position as usize % AHEAD], later);
                 if skip.next_if_eq(&position).is_none()
                     && parent != Some((hash, state))
                     && !self.meet_state(state, hash)
@@ -145,29 +192,48 @@ impl Recent {
         self.unmet = unmet;
     }
 
-    /// Half of the states were met, so nobody can guess which: everything is copied, whatever the answer.
-    fn unmet_narrow<const WIDTH: usize>(&mut self, block: Block, positions: &mut Vec<u32>) {
+    /// The same for narrow states, and nothing to skip. Half of the states were met, so nobody can guess which: everything is copied, whatever
+    /// the answer.
+    #[inline(always)]
+    fn look_for_narrow<const WIDTH: usize>(
+        &mut self,
+        block: Block,
+        positions: &mut Vec<u32>,
+        hash: impl Fn(&[u32]) -> u64,
+    ) {
         let states = block.states.as_chunks::<WIDTH>().0;
         let Recent { places, words, unmet, .. } = self;
         unmet.resize(states.len() * WIDTH, 0);
         positions.resize(states.len(), 0);
         let (held, kept) = (words.as_chunks_mut::<WIDTH>().0, unmet.as_chunks_mut::<WIDTH>().0);
-        let mut count = 0;
-        let mut parents = block.parents.as_chunks::<WIDTH>().0.iter();
-        for bounds in block.firsts.windows(2) {
-            let parent = parents.next();
-            for (state, position) in states[bounds[0] as usize..bounds[1] as usize].iter().zip(bounds[0]..) {
-                if parent.is_some_and(|parent| are_same(parent, state)) {
-                    continue;
-                }
-                let place = &mut held[hash::scale(hash::words(state), *places)];
-                let differs = !are_same(place, state);
-                // One after the other: a copy of the state on its way to both would wait for itself.
-                *place = *state;
-                kept[count] = *state;
-                positions[count] = position;
-                count += differs as usize;
+        let ask_for = |held: &[[u32; WIDTH]], state: &[u32; WIDTH]| {
+            let place = hash::scale(hash(state), *places);
+            prefetch(&held[place][0]);
+            // It may reach into the next line.
+            if WIDTH > 4 {
+                prefetch(&held[place][WIDTH - 1]);
             }
+            place
+        };
+        let mut ahead = [0; AHEAD];
+        for (place, state) in ahead.iter_mut().zip(states) {
+            *place = ask_for(held, state);
+        }
+        let parents = block.parents.as_chunks::<WIDTH>().0;
+        let mut count = 0;
+        for (position, state) in states.iter().enumerate() {
+            let later = ask_for(held, states.get(position + AHEAD).unwrap_or(state));
+            let place = std::mem::replace(&mut ahead[position % AHEAD], later);
+            if block.parent_of(position, parents).is_some_and(|parent| are_same(parent, state)) {
+                continue;
+            }
+            let place = &mut held[place];
+            let differs = !are_same(place, state);
+            // One after the other: a copy of the state on its way to both would wait for itself.
+            *place = *state;
+            kept[count] = *state;
+            positions[count] = position as u32;
+            count += differs as usize;
         }
         unmet.truncate(count * WIDTH);
         positions.truncate(count);
@@ -184,12 +250,6 @@ impl Recent {
         }
         words.copy_from_slice(state);
         false
-    }
-
-    /// Tells where a state belongs.
-    #[inline(always)]
-    fn hash(&self, state: &[u32]) -> u64 {
-        if self.width > NARROW { hash::wide(state) } else { hash::words(state) }
     }
 }
 
@@ -245,7 +305,7 @@ mod tests {
             assert!(!Recent::of_keys(64, BYTES).meet_key(key) && !Recent::of_keys(65, BYTES).meet_long_key(key, 0));
             for width in [1, NARROW + 1] {
                 let (state, mut recent) = (vec![key as u32; width], Recent::of_states(width, BYTES));
-                let hash = recent.hash(&state);
+                let hash = quick_hash::hash(&state);
                 assert!(!recent.meet_state(&state, hash) && recent.meet_state(&state, hash));
             }
             let state = [key as u32];
@@ -286,7 +346,7 @@ mod tests {
             let state = |number: u32| vec![number; width];
             let parents = [state(5), state(6)].concat();
             let states = [state(5), state(7), state(6), state(5), state(6), state(7)].concat();
-            let block = Block { parents: &parents, ..Block::of(&states, &[0, 3]) };
+            let block = Block { parents: &parents, owners: &[0, 0, 0, 1, 1, 1], ..Block::of(&states, &[0, 3]) };
             let block = Block { firsts: &[0, 3, 6], ..block };
             for (skip, expected) in [(&[][..], &[1, 2, 3][..]), (&[1], &[2, 3, 5])] {
                 let mut positions = Vec::new();

@@ -12,10 +12,10 @@
 //! Runs are merged like those of a log-structured tree: one that is not twice as large as all younger ones together is
 //! merged with them, so there are few, and a key is written again a few times only.
 
+mod anew;
 mod block;
 mod candidates;
 mod filter;
-mod hashed;
 mod run;
 mod sieve;
 mod vectors;

@@ -42,6 +42,12 @@ impl Sample {
         (width == 2 || Shape::can_be_learned(width)).then(sample)
     }
 
+    /// An empty sample of so many states of this width, which shows which bits they use.
+    pub fn to_narrow(width: usize, states: usize, grant: &Grant) -> Sample {
+        let enough = (states * width).min(enough(width, 1));
+        Sample { region: Region::new(grant.clone()), width, words: 0, enough }
+    }
+
     /// The same sample, from which a shape was learned, if it is to grow and be learned from again.
     pub fn again(mut self) -> Option<Sample> {
         let more = enough(self.width, 1);

@@ -66,9 +66,9 @@ impl<'a> SharedCoder<'a> {
         keys: &mut Keys,
         mut lately: Option<&mut Recent>,
     ) -> Result<(), Full> {
-        // Once a tree was chosen, states are compared and not keys.
+        // Once a tree was chosen, states are compared and not keys; and keys may get longer.
         if let Some(recent) = &mut lately
-            && recent.compares_states() != self.with(Coder::compares_states)
+            && !self.with(|coder| recent.suits(coder))
         {
             **recent = self.recent();
         }
@@ -140,16 +140,14 @@ impl<'a> SharedCoder<'a> {
         }
     }
 
-    /// Makes room for nodes where there is no more memory; see [`Tiers::make_room_for_nodes`]. No key may be under way.
+    /// Makes it possible to encode what could not be encoded; see [`Tiers::make_room_for_keys`]. No key may be under way.
     pub fn make_room(&self, tiers: &mut Tiers) -> bool {
-        tiers.make_room_for_nodes(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner))
+        tiers.make_room_for_keys(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Lets the codec learn from what is held, if it is time for that; see [`Tiers::learn`].
-    pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) {
-        if tiers.samples() {
-            tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told);
-        }
+    pub fn learn_from(&self, tiers: &mut Tiers, told: Option<&mut dyn FnMut(&Keys)>) -> bool {
+        tiers.samples() && tiers.learn(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), told)
     }
 
     /// Lets tables grow before workers need it, who would have to wait for each other then: says how many pieces are to be moved by

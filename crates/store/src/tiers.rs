@@ -11,7 +11,6 @@ mod cached;
 mod coded;
 mod divided;
 mod entry;
-mod hashed;
 mod ladder;
 mod layered;
 mod learned;
@@ -20,6 +19,7 @@ mod living;
 mod lossy;
 mod saved;
 mod single;
+mod vectors;
 
 pub use entry::{Block, Entry, Needs};
 pub use ladder::{Climb, Outlook, Rung};
@@ -34,6 +34,7 @@ use crate::codec::{Coder, Keys};
 use crate::filter::Filter;
 use crate::intern::Intern;
 use crate::packed::{Density, Packed, Run};
+use crate::packing::Packing;
 use crate::row::Row;
 use crate::runs::Layers;
 use crate::sample::Sample;
@@ -70,10 +71,14 @@ pub struct Tiers {
     density: Density,
     /// All states so far, while the coder may learn from them.
     sample: Option<Sample>,
-    /// Whether they have a tree, where that was to be chosen.
+    /// May they have a tree, though they are packed so far?
+    may_plant: bool,
+    /// Whether they have one, where that was to be chosen.
     choice: Option<Choice>,
     /// Bits of a digest, if states are told apart by their digests only.
     digest_bits: Option<u32>,
+    /// How states can be packed, should a tree be given up.
+    packing: Option<Packing>,
     /// Where keys go when memory is full.
     below: Option<Below>,
     /// Which levels are held, where levels are.
@@ -215,8 +220,10 @@ impl Tiers {
             arena,
             density: Density::USUAL,
             sample: None,
+            may_plant: false,
             choice: None,
             digest_bits: None,
+            packing: None,
             below: None,
             snapshots: None,
             ladder: None,
@@ -391,7 +398,8 @@ fn exact_shards(
             Coder::Huffman(code) => Table::Coded(Box::new(Coded::new(code, shard_bits, grant)?)),
             Coder::Plain { width } => Table::Vectors(Intern::one_of(shard_bits, *width, grant.clone())?),
             Coder::Packed(_) | Coder::Tree(_) | Coder::Digest(_) => {
-                Table::Packed(Packed::one_of(key_bits, shard_bits, number, density, arena)?)
+                let table = Packed::one_of(key_bits, shard_bits, number, density, arena)?;
+                Table::Packed(table.for_keys_of(coder.most_key_bits()))
             }
         })
     };
@@ -438,7 +446,7 @@ impl Shard {
         }
         if let (Some(older), Table::Vectors(younger)) = (&self.older, &mut self.last) {
             younger.reserve(range.len())?;
-            return hashed::enter_younger_first(younger, older, block, states, range);
+            return vectors::enter_younger_first(younger, older, block, states, range);
         }
         if self.frozen.is_empty() {
             return self.last.enter(block, states, range, parents, key_bits, self.long.as_mut());

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// The file that counts.
 pub const NAME: &str = "manifest";
 const MAGIC: &str = "plimsoll-checkpoint";
-const VERSION: &str = "2";
+const VERSION: &str = "3";
 /// States, counts and code are only known to mean the same in the program that wrote them.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 /// A manifest is small.

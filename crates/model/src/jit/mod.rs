@@ -82,7 +82,8 @@ impl Jit {
         self.native.code_bytes
     }
 
-    /// The successors of `state`, atomic chains not yet followed.
+    /// The successors of `state`, atomic chains not yet followed. That is quick for most states, so not even a call should be made for it.
+    #[inline(always)]
     fn expand(&self, state: &[u32], out: &mut Successors) {
         assert_eq!(state.len(), self.width, "a state has the width of its model");
         assert_eq!(out.width(), self.width, "the buffer has the width of the model");
@@ -109,6 +110,15 @@ impl Jit {
             // The interpreter finds out whether a loop ends that has gone on for long.
             out.truncate(last.start);
             self.interp.plain(state, out);
+        }
+    }
+
+    #[inline(always)]
+    fn expand_with_chains(&self, state: &[u32], out: &mut Successors) {
+        let start = out.len();
+        self.expand(state, out);
+        if let Some(chain) = &self.chain {
+            chain.run_to_ends(|state, out| self.expand(state, out), state, start, out);
         }
     }
 }
@@ -149,9 +159,15 @@ impl Model for Jit {
     }
 
     fn successors(&self, state: &[u32], out: &mut Successors) {
-        match &self.chain {
-            Some(chain) => chain.successors(|state, out| self.expand(state, out), state, out),
-            None => self.expand(state, out),
+        self.expand_with_chains(state, out);
+    }
+
+    fn successors_of_all(&self, states: &[u32], out: &mut Successors, firsts: &mut Vec<u32>) {
+        for state in states.chunks_exact(self.width) {
+            firsts.push(out.len() as u32);
+            if out.gave_up().is_none() {
+                self.expand_with_chains(state, out);
+            }
         }
     }
 

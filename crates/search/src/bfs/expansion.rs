@@ -5,6 +5,9 @@ use plimsoll_model::{Conventions, GaveUp, Model, Step, Successors};
 use plimsoll_store::runs::Candidates;
 use plimsoll_store::{Block, Entry, Keys, Needs, Piece, Recent, SharedCoder, Tiers};
 
+/// So many places are filled at once with whose successors are there: more than most states have.
+const OWNERS_AT_ONCE: usize = 8;
+
 pub(super) struct Expansion {
     /// How far away the states are; the successors are one step further.
     pub level: u32,
@@ -15,6 +18,8 @@ pub(super) struct Expansion {
     pub out: Successors,
     /// For each of the states, its first successor in `out`; one more at the end.
     pub firsts: Vec<u32>,
+    /// And for each successor which of the states it belongs to; none for initial states.
+    owners: Vec<u32>,
     /// Positions in `out` of steps that lead nowhere.
     pub skip: Vec<u32>,
     /// And of all steps that went wrong.
@@ -77,7 +82,7 @@ pub(super) struct Hit {
 pub(super) enum Done {
     /// It has keys.
     Encoded,
-    /// There was no room for the keys.
+    /// There was no room for the keys, or they would not tell all states.
     Full,
     /// It was not expanded, for the search must end.
     Cut,
@@ -103,6 +108,7 @@ impl Expansion {
             parents: Vec::new(),
             out: Successors::new(width),
             firsts: Vec::new(),
+            owners: Vec::new(),
             skip: Vec::new(),
             wrong: Vec::new(),
             deadlocks: Vec::new(),
@@ -135,6 +141,7 @@ impl Expansion {
         let positions = keep_sound_starts(&mut self.out, first);
         self.firsts.clear();
         self.firsts.extend([0, self.out.len() as u32]);
+        self.owners.clear();
         self.note_kinds(model, needs);
         Starts { positions, wrong, next }
     }
@@ -158,8 +165,27 @@ impl Expansion {
                 }
             }
         }
+        self.note_owners();
         self.mark_wrong();
         self.note_kinds(model, needs);
+    }
+
+    /// Notes for each successor whose it is, so that nobody who looks at one after the other has to guess where those of a state end. Here,
+    /// too, nobody guesses: some are written at once, and those beyond the end are written over.
+    fn note_owners(&mut self) {
+        let Expansion { firsts, owners, out, .. } = self;
+        owners.resize(out.len() + OWNERS_AT_ONCE, 0);
+        for (owner, bounds) in (0..).zip(firsts.windows(2)) {
+            let mut at = bounds[0] as usize;
+            loop {
+                owners[at..][..OWNERS_AT_ONCE].fill(owner);
+                at += OWNERS_AT_ONCE;
+                if at >= bounds[1] as usize {
+                    break;
+                }
+            }
+        }
+        owners.truncate(out.len());
     }
 
     /// Looks for steps that went wrong. Where they lead nowhere, the state they were taken in stands for a successor, so
@@ -240,20 +266,13 @@ impl Expansion {
     /// Lets what is fresh be queued from a place on, notes how it was found and looks for violations. For initial states `starts` gives
     /// their positions.
     pub fn number<M: Model + ?Sized>(&mut self, model: &M, starts: Option<&[u32]>, queue: impl FnOnce(usize, Fresh)) {
-        let Expansion { fresh, firsts, out, steps, hits, first, place, .. } = self;
+        let Expansion { fresh, firsts, owners, out, steps, hits, first, place, .. } = self;
         steps.clear();
         hits.clear();
         queue(*place, Fresh { out, positions: fresh.iter() });
         let has_properties = model.has_properties();
-        let mut parent = 0;
         for (index, &position) in fresh.iter().enumerate() {
-            while firsts[parent + 1] <= position {
-                parent += 1;
-            }
-            let (parent, position) = match starts {
-                Some(positions) => (0, positions[position as usize]),
-                None => (*first + parent as u64, position - firsts[parent]),
-            };
+            let (parent, position) = origin(*first, firsts, owners, starts, position);
             steps.push(parent, position);
             if has_properties && let Some(property) = model.violated(out.state(fresh[index] as usize)) {
                 hits.push(Hit { index: index as u32, property, parent, position });
@@ -270,20 +289,14 @@ impl Expansion {
         starts: Option<&[u32]>,
         looks_ahead: bool,
     ) -> bool {
-        let Expansion { fresh, firsts, out, steps, hits, first, place, entry, keys, record, .. } = self;
+        let Expansion { fresh, firsts, owners, out, steps, hits, first, place, entry, keys, record, .. } = self;
         steps.clear();
         hits.clear();
         entry.fresh_keys(keys);
-        let (mut parent, mut hit) = (0, false);
+        let mut hit = false;
         for (index, &position) in fresh.iter().enumerate() {
-            while firsts[parent + 1] <= position {
-                parent += 1;
-            }
             let state = out.state(position as usize);
-            let origin = match starts {
-                Some(positions) => (0, positions[position as usize]),
-                None => (*first + parent as u64, position - firsts[parent]),
-            };
+            let origin = origin(*first, firsts, owners, starts, position);
             candidates.write(*place + index, state, keys[index], origin, record);
             hit |= looks_ahead && !hit && model.violated(state).is_some();
         }
@@ -292,9 +305,20 @@ impl Expansion {
 
     /// What the store is given.
     pub fn block(&self) -> Block<'_> {
-        let Expansion { parents, firsts, skip, kinds, level, out, .. } = self;
+        let Expansion { parents, firsts, owners, skip, kinds, level, out, .. } = self;
         // Initial states have no parents.
         let depth = if parents.is_empty() { 0 } else { *level + 1 };
-        Block { parents, firsts, states: out.states(), skip, kinds, depth }
+        Block { parents, firsts, owners, states: out.states(), skip, kinds, depth }
     }
+}
+
+/// The number of the state that the successor at a position of a block was reached from, the first of which is number `first`, and which
+/// successor of it that is. Initial states have only a position.
+#[inline(always)]
+fn origin(first: u64, firsts: &[u32], owners: &[u32], starts: Option<&[u32]>, position: u32) -> (u64, u32) {
+    if let Some(positions) = starts {
+        return (0, positions[position as usize]);
+    }
+    let owner = owners[position as usize];
+    (first + owner as u64, position - firsts[owner as usize])
 }

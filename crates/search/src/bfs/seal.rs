@@ -13,7 +13,7 @@ use super::{FLUSH, Leader, MERGE, SIFT, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage};
+use plimsoll_store::{Coder, Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -64,12 +64,14 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         if write(&search.tiers).has_room(entries) { Ok(()) } else { Err(Why::Memory) }
     }
 
-    /// Computes the keys of all blocks that are under way, if there was no room for some, after nodes of a tree were given up, with states
-    /// if need be: keys that there are mean nothing then. Where nothing can be forgotten, nothing is done.
+    /// Computes the keys that blocks under way lack, once that has become possible: keys have become longer, or nodes of a tree were given up, with states
+    /// if need be; in that case keys that there are mean nothing. Where nothing can be done, nothing is.
     pub(super) fn encode_after_forgetting(&mut self, blocks: &mut [&mut Expansion]) {
         let search = self.search;
         while blocks.iter().any(|block| block.done == Done::Full) && search.coder.make_room(&mut write(&search.tiers)) {
-            let encodes = |block: &&mut &mut Expansion| matches!(block.done, Done::Full | Done::Encoded);
+            let again = search.coder.with(Coder::numbers_states);
+            let encodes =
+                |block: &&mut &mut Expansion| block.done == Done::Full || again && block.done == Done::Encoded;
             for block in blocks.iter_mut().filter(encodes) {
                 self.encode(block);
             }

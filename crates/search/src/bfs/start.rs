@@ -4,7 +4,8 @@ use super::ledger::Ledger;
 use super::{Leader, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
-use plimsoll_store::Keys;
+use plimsoll_store::{Keys, Recent};
+use std::sync::atomic::Ordering;
 
 /// Parts of the initial states between two calls of `watch`.
 const PARTS_PER_LOOK: u32 = 32;
@@ -38,13 +39,17 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// Lets the store learn, if it is time for that.
-    pub(super) fn learn(&self, ledger: &mut Ledger<'a, '_, M>) {
+    pub(super) fn learn(&mut self, ledger: &mut Ledger<'a, '_, M>) {
         let mut are_first = true;
         let mut told = ledger
             .observer
             .as_mut()
             .map(|observer| move |keys: &Keys| observer.rekey(keys, std::mem::take(&mut are_first)));
         let told = told.as_mut().map(|told| told as &mut dyn FnMut(&Keys));
-        self.search.coder.learn_from(&mut write(&self.search.tiers), told);
+        if self.search.coder.learn_from(&mut write(&self.search.tiers), told) {
+            // Whoever knows states by their keys knows none any more.
+            self.search.again.fetch_add(1, Ordering::Relaxed);
+            self.worker.lately.iter_mut().for_each(Recent::forget);
+        }
     }
 }

@@ -248,10 +248,11 @@ impl<'a> Block<'a> {
     pub fn contains(&self, key: u128, place: &mut Place) -> bool {
         let Some((upper, low)) = self.split(key) else { return false };
         self.skip_to(upper, place);
-        let same = self.ones_at(place.bit).min(self.head.count - place.index);
-        if same > AT_ONCE {
+        let ones = self.ones_at(place.bit);
+        if ones > AT_ONCE {
             return self.is_among(low, *place, |_| true);
         }
+        let same = ones.min(self.head.count - place.index);
         let (some, mut may_be) = (low as u64 & self.head.some_bits, false);
         for next in 0..AT_ONCE {
             let index = (place.index + next).min(self.head.count - 1);
@@ -399,6 +400,35 @@ mod tests {
         let all: BTreeSet<u128> =
             rows.flat_map(|key| (0..row as u128).map_while(move |at| key.checked_add(at * least))).collect();
         all.into_iter().collect()
+    }
+
+    /// What differs from a key of the block in its upper part only is not there, wherever a group of keys ends: in a word, with a word, with the block.
+    #[test]
+    fn low_bits_alone_are_no_key() {
+        let mut draw = Draw::new(1);
+        let mut bytes = vec![0; 4096];
+        for count in (2..400).flat_map(|count| [count; 12]) {
+            let (bits, row) = (20 + draw.below(20) as u32, 1 + draw.below(3) as usize);
+            let (all, shift) = (keys(&mut draw, bits, 0, count.max(row), row), 128 - bits);
+            encode(&all, shift, &mut bytes);
+            let (block, step) = (Block::new(&bytes), 1u128 << bytes[4] << shift);
+            let mut asked: Vec<u128> = all
+                .iter()
+                .rev()
+                .take(12)
+                .flat_map(|key| (1..4).map(move |times| key - times * step.min(key / 4)))
+                .collect();
+            asked.sort_unstable();
+            let mut place = Place::default();
+            for key in asked.into_iter().filter(|key| key >= &all[0]) {
+                let key = key >> shift << shift;
+                assert_eq!(
+                    block.contains(key, &mut place),
+                    all.binary_search(&key).is_ok(),
+                    "{count} of {bits}: {key:x}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Form {
     fn key_words(&self) -> usize {
         match self {
             Form::Both => KEY_WORDS,
-            Form::Keys(packing) => packing.key_bits().div_ceil(u64::BITS) as usize * 2,
+            // Keys may get longer while some wait.
+            Form::Keys(packing) => packing.most_key_bits().div_ceil(u64::BITS) as usize * 2,
             Form::States => 0,
         }
     }
@@ -79,6 +80,14 @@ impl Candidates {
     /// From now on keys are those of a packing, which tell states; only while none waits.
     pub(crate) fn pack(&mut self, packing: &Packing) {
         self.take_form(Form::Keys(packing.clone()));
+    }
+
+    /// Keys tell more from now on: those that wait are not changed by that.
+    pub(crate) fn widen(&mut self, wider: &Packing) {
+        if let Form::Keys(packing) = &mut self.form {
+            assert_eq!(packing.most_key_bits(), wider.most_key_bits());
+            packing.clone_from(wider);
+        }
     }
 
     /// From now on keys are hashes of states; only while none waits.
@@ -252,7 +261,7 @@ mod tests {
             packed.pack(&packing);
             come_back(packed, width, |state| {
                 let (mut high, mut low) = (Vec::new(), Vec::new());
-                packing.encode(state, &mut high, &mut low);
+                packing.encode(state, &mut high, &mut low).unwrap();
                 [high[0], low.first().copied().unwrap_or(0)]
             });
         }

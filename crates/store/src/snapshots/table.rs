@@ -84,6 +84,8 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct LevelTable {
     key_bits: u32,
+    /// Have keys more than 64 bits?
+    is_long: bool,
     lines: Pages,
     geometry: Geometry,
     pub masks: Masks,
@@ -112,6 +114,7 @@ impl LevelTable {
         }
         Ok(LevelTable {
             key_bits,
+            is_long: key_bits > u64::BITS,
             geometry: Geometry::tagged(key_bits, common_bits, lines.lines(), FIRST_TAG_BITS).roomy(),
             lines,
             masks: Masks::new(),

@@ -16,6 +16,8 @@ pub struct Block<'a> {
     pub parents: &'a [u32],
     /// For each of them its first successor; one more at the end.
     pub firsts: &'a [u32],
+    /// For each successor which of those states it belongs to; none for initial states, or where nobody noted it.
+    pub owners: &'a [u32],
     /// All successors, end to end.
     pub states: &'a [u32],
     /// Positions in `states`, in order, that hold no successor.
@@ -29,7 +31,7 @@ pub struct Block<'a> {
 impl<'a> Block<'a> {
     /// States without parents and notes; `firsts` is zero and their number.
     pub fn of(states: &'a [u32], firsts: &'a [u32; 2]) -> Block<'a> {
-        Block { parents: &[], firsts, states, skip: &[], kinds: &[], depth: 0 }
+        Block { parents: &[], firsts, owners: &[], states, skip: &[], kinds: &[], depth: 0 }
     }
 
     /// How many successors there are.
@@ -44,6 +46,12 @@ impl<'a> Block<'a> {
     pub(crate) fn state(&self, position: usize) -> &'a [u32] {
         let width = self.states.len() / self.len();
         &self.states[position * width..][..width]
+    }
+
+    /// The state that a successor was reached from, of `parents` that lie like those of the block; none of initial states.
+    #[inline(always)]
+    pub(crate) fn parent_of<'p, P>(&self, position: usize, parents: &'p [P]) -> Option<&'p P> {
+        parents.get(*self.owners.get(position)? as usize)
     }
 
     pub(super) fn parent(&self, index: usize) -> &'a [u32] {

@@ -148,6 +148,7 @@ impl Tiers {
         }
         let Some(below) = &mut self.below else { return Ok(()) };
         let (key_bits, others, level) = (*self.key_bits.get_mut(), coder.bytes() as u64, below.layers.level);
+        let most_key_bits = coder.most_key_bits();
         // First everything that leaves, in all shards: the memory of tables is given back as a whole.
         let older: Vec<Option<Packed>> = std::mem::take(&mut self.shards)
             .into_iter()
@@ -164,6 +165,7 @@ impl Tiers {
         for older in older {
             let shard = match (Packed::new(key_bits, self.shard_bits, &self.arena), older) {
                 (Ok(mut table), older) => {
+                    table = table.for_keys_of(most_key_bits);
                     table.limit(most);
                     let mut shard = Shard::new(Table::Packed(table));
                     own(&mut shard).frozen.extend(older);

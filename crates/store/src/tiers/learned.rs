@@ -4,6 +4,7 @@ use super::{BLOCK, Block, Entry, Needs, Shard, Tiers, exact_shards, lock};
 use crate::budget::Full;
 use crate::choice::{Choice, Form};
 use crate::codec::{Coder, Keys};
+use crate::packing::Packing;
 use crate::sample::Sample;
 use crate::tree::{Shape, Tree};
 use std::sync::Mutex;
@@ -14,6 +15,14 @@ impl Tiers {
     pub fn choosing(mut self, coder: &Coder) -> Tiers {
         assert!(matches!(coder, Coder::Packed(_)), "a tree is there already");
         self.sample = Sample::to_choose(coder.width(), &self.grant);
+        self.may_plant = true;
+        self
+    }
+
+    /// The same for states that stay packed, with keys that tell no more than the first of them show, at most so many. Only for exact tiers.
+    pub fn narrowing(mut self, coder: &Coder, states: usize) -> Tiers {
+        assert!(matches!(coder, Coder::Packed(_)), "a tree tells all");
+        self.sample = Some(Sample::to_narrow(coder.width(), states, &self.grant));
         self
     }
 
@@ -57,15 +66,20 @@ impl Tiers {
 
     /// Lets the coder learn from the states so far, once they are enough: a tree of the shape that suits them takes its
     /// place. Every block that was encoded by then must have been entered. Who knows states by their keys is `told` the new ones,
-    /// in the order in which states were found, some at a time, and only once: such keys cannot leave memory before they are settled.
-    pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) {
-        let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return };
+    /// in the order in which states were found, some at a time, and only once: such keys cannot leave memory before they are settled. Says
+    /// whether keys are others than before.
+    pub fn learn(&mut self, coder: &mut Coder, told: Option<&mut dyn FnMut(&Keys)>) -> bool {
+        let Some(mut sample) = self.sample.take_if(|sample| sample.is_enough()) else { return false };
         if let Coder::Packed(packing) = coder {
             // Who knows states by their keys would have to be told all of them.
-            let key_bits = packing.key_bits();
-            return if told.is_none() {
-                self.plant(coder, key_bits, sample)
+            let narrowed = packing.narrowed(sample.states()).filter(|_| told.is_none());
+            let chosen = if self.may_plant && told.is_none() {
+                self.tree_instead(narrowed.as_ref().unwrap_or(packing), &mut sample)
+            } else {
+                None
             };
+            let Some(instead) = chosen.or(narrowed.map(Coder::Packed)) else { return false };
+            return self.replace(coder, instead, &mut sample);
         }
         let (shapes, twice) = (sample.shapes(), told.is_none());
         let shape = match sample.is_last() {
@@ -74,14 +88,14 @@ impl Tiers {
         };
         if matches!(coder, Coder::Tree(tree) if *tree.shape() == shape) {
             self.sample = sample.again().filter(|_| twice);
-            return;
+            return false;
         }
         let learned = self.tree_of(shape);
         let learned = learned.and_then(|learned| match &self.snapshots {
             None => self.encode_again(learned, sample.states()),
             Some(_) => self.levels_again(coder, learned, sample.states()),
         });
-        let Ok((learned, shards)) = learned else { return };
+        let Ok((learned, shards)) = learned else { return false };
         (*coder, self.shards) = (learned, shards);
         if let Some(told) = told {
             let mut keys = Keys::default();
@@ -92,6 +106,7 @@ impl Tiers {
             }
         }
         self.sample = sample.again().filter(|_| twice);
+        true
     }
 
     /// A tree without nodes.
@@ -117,19 +132,23 @@ impl Tiers {
         }
     }
 
-    /// Lets a tree take the place of packed keys of so many bits, if that is chosen.
-    fn plant(&mut self, coder: &mut Coder, key_bits: u32, mut sample: Sample) {
+    /// The tree that should take the place of packed keys, if that is chosen.
+    fn tree_instead(&mut self, packing: &Packing, sample: &mut Sample) -> Option<Coder> {
         let shapes = sample.shapes();
-        let Ok(shape) = self.choose(Some(key_bits), shapes, sample.states()) else { return };
-        match self.tree_of(shape).and_then(|tree| self.encode_again(tree, sample.states())) {
-            Ok((tree, shards)) => {
-                (*coder, self.shards) = (tree, shards);
-                self.key_bits = AtomicU32::new(coder.key_bits());
-                self.suit_ladder(coder);
-            }
-            // There is no memory for it.
-            Err(Full) => self.choice = None,
-        }
+        let shape = self.choose(Some(packing.key_bits()), shapes, sample.states()).ok()?;
+        self.tree_of(shape).ok()
+    }
+
+    /// Encodes all states so far in another way, if there is memory for that.
+    fn replace(&mut self, coder: &mut Coder, instead: Coder, sample: &mut Sample) -> bool {
+        let Ok((instead, shards)) = self.encode_again(instead, sample.states()) else {
+            self.choice = None;
+            return false;
+        };
+        (*coder, self.shards) = (instead, shards);
+        self.key_bits = AtomicU32::new(coder.key_bits());
+        self.suit_ladder(coder);
+        true
     }
 
     /// Shards that hold `states` as another coder encodes them.

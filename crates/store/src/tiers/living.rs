@@ -80,8 +80,15 @@ impl Tiers {
         gone
     }
 
-    /// There is no memory for more nodes: gives up some, if need be with states that would have stayed. False if nothing can be done.
-    pub fn make_room_for_nodes(&mut self, coder: &mut Coder) -> bool {
+    /// Some states have no keys: those that differ in what keys do not tell get longer ones, and where there is no memory for more nodes some are given
+    /// up, if need be with states that would have stayed. False if nothing can be done.
+    pub fn make_room_for_keys(&mut self, coder: &mut Coder) -> bool {
+        if coder.widen() {
+            if let (Coder::Packed(packing), Some(layers)) = (&*coder, self.layers_mut()) {
+                layers.candidates.widen(packing);
+            }
+            return true;
+        }
         if !self.may_collect(coder) {
             return false;
         }

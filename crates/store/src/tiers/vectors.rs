@@ -1,9 +1,10 @@
-//! States without short keys on disk: tables of vectors that leave memory, a generation at a time, as those of keys do
-//! ([`super::layered`]), and the way there from a tree whose nodes fill memory.
+//! What becomes of a tree whose nodes fill memory: states are packed from then on, or else, for want of short keys, held and written as they are:
+//! tables of vectors leave memory, a generation at a time, as those of keys do ([`super::layered`]).
 
 use super::{Arena, Batch, Block, Coder, Full, Shard, Table, Tiers, exact_shards, insert_vectors, lock, own};
 use crate::disk::Shortage;
 use crate::intern::Intern;
+use crate::packing::Packing;
 use crate::runs::{Layers, MOST_WORDS};
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -21,12 +22,28 @@ impl Tiers {
         matches!(lock(&self.shards[0]).last, Table::Vectors(_))
     }
 
-    /// Could states be written as they are, instead of the roots of a tree? Not without a table for every shard.
+    /// The same with a way to pack states, whose words use these bits, should a tree be given up; if they are few enough.
+    pub fn with_packing(mut self, used: &[u32]) -> Tiers {
+        self.packing = Packing::new(used);
+        self
+    }
+
+    /// How states can be packed, should a tree be given up.
+    pub fn packing(&self) -> Option<&Packing> {
+        self.packing.as_ref()
+    }
+
+    /// Could states be written packed, or as they are, instead of the roots of a tree? Not without a table for every shard.
     pub fn can_give_up(&self, coder: &Coder) -> bool {
         let Coder::Tree(tree) = coder else { return false };
         self.shards.len() == 1 << self.shard_bits
-            && tree.width() <= MOST_WORDS
-            && self.layers().is_some_and(Layers::can_be_hashed)
+            && self.words_written(tree.width()) <= MOST_WORDS
+            && self.layers().is_some_and(Layers::can_be_written_anew)
+    }
+
+    /// Words of states that are written as they are if a tree is given up.
+    fn words_written(&self, width: usize) -> usize {
+        if self.packing.is_some() { 0 } else { width }
     }
 
     /// Should they be, for the tree takes too much memory beside what is on disk? At the latest while there is enough to take every key
@@ -40,7 +57,8 @@ impl Tiers {
         let is_large = tree.bytes() as u64 > cap / 100 * TREE_PERCENT;
         let is_late = || {
             let ((held, bytes), layers) = (self.held(), below.layers());
-            left + (bytes as u64) < layers.hashing_bytes(held as u64 + layers.keys(), tree.width())
+            let width = self.words_written(tree.width());
+            left + (bytes as u64) < layers.anew_bytes(held as u64 + layers.keys(), width)
         };
         (is_large || is_late()) && self.can_give_up(coder)
     }
@@ -54,14 +72,15 @@ impl Tiers {
         (0..self.shards.len()).try_for_each(|shard| self.flush(shard))?;
         self.shards.clear();
         self.arena = Arena::new(self.grant.clone());
-        self.key_bits = AtomicU32::new(0);
         let below = self.below.as_mut().expect("there is a disk");
         below.drop_older();
-        let plain = Coder::Plain { width };
-        let Coder::Tree(tree) = std::mem::replace(coder, plain) else { unreachable!("it was a tree") };
+        let instead = self.packing.take().map_or(Coder::Plain { width }, Coder::Packed);
+        let Coder::Tree(tree) = std::mem::replace(coder, instead) else { unreachable!("it was a tree") };
         let mut decoder = tree.into_decoder();
-        below.layers_mut().hash_runs(width, |key, states| decoder.decode(key, states))?;
+        let written = below.layers_mut().write_anew(coder, |key, states| decoder.decode(key, states));
         drop(decoder);
+        self.key_bits = AtomicU32::new(coder.key_bits());
+        written?;
         let made = exact_shards(coder, self.shard_bits, self.density, &self.arena, &self.grant);
         self.shards = made.map_err(|Full| Shortage::Memory)?;
         self.end_flush(coder)
