@@ -5,6 +5,8 @@
 //! share. Each has a cap; the sum never exceeds the pool. With disk, the frontier gets a small share of its
 //! own and spills; without, it takes what the pool has.
 
+mod store;
+
 use crate::hunt::DEFAULT_VISITS;
 use crate::machine::{self, Memory};
 use crate::options::{Order, StoreName, name_of};
@@ -16,14 +18,14 @@ use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
 use plimsoll_store::meter;
-use plimsoll_store::packing::{FEW_BITS, FEWEST_BITS, MOST_BITS};
 use plimsoll_store::runs::{KEY_WORDS, Keep, MOST_WORDS, ORIGIN_WORDS};
 use plimsoll_store::tree::{Shape, Tree};
-use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room, Row};
+use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use store::{choose_codec, chooses, narrows, store_name};
 
 /// The search expands at least this many states at once.
 const BLOCK_STATES: u64 = 16;
@@ -541,54 +543,6 @@ fn keep_of(strategy: &Strategy, codec: Codec, width: u64, disk_bytes: u64) -> Re
         None if disk_bytes == 0 || !has_keys || strategy.order != Order::Bfs => Ok(None),
         None => Ok(Some(Keep::All).filter(|_| strategy.row.holds_all())),
     }
-}
-
-fn choose_codec(wishes: &Wishes, row: &Row, facts: &Facts) -> Result<Codec, PlanError> {
-    let (cached, wish, used_bits) = (row.is_cache(), wishes.store, facts.used_bits());
-    let refused = |reason: String| Err(PlanError::Strategy(format!("--store packed is not possible: {reason}")));
-    match wish.codec() {
-        Some(codec) if cached && !codec.is_injective() => Err(PlanError::Strategy(format!(
-            "--store {wish} may take a state for another, so it is for searches that forget none: leave out the cache"
-        ))),
-        Some(Codec::Plain) if row.has_levels() => Err(PlanError::Strategy(format!(
-            "--store plain is not possible: `{row}` holds keys of up to {MOST_BITS} bits, so take packed, tree or auto"
-        ))),
-        Some(Codec::Packed) if used_bits > MOST_BITS => {
-            refused(format!("states use {used_bits} bits, and at most {MOST_BITS} can be packed"))
-        }
-        Some(codec) => Ok(codec),
-        // Nodes of forgotten states stay in the tree; they are few beside the states.
-        None if row.has_levels() && used_bits > MOST_BITS => Ok(Codec::Tree),
-        // Nodes of forgotten states would stay in a tree.
-        None if cached && used_bits > MOST_BITS => Ok(Codec::Plain),
-        None if cached => Ok(Codec::Packed),
-        // A tree is given up where memory is too little for it; but not if somebody knows states by their keys, or if some have been forgotten.
-        None if keeps_keys(wishes, row) && used_bits <= MOST_BITS => Ok(Codec::Packed),
-        None if used_bits > FEW_BITS => Ok(Codec::Tree),
-        None => Ok(Codec::Packed),
-    }
-}
-
-/// Must keys stay what they are from the first state on, should states leave memory?
-fn keeps_keys(wishes: &Wishes, row: &Row) -> bool {
-    let forgets = row.kept_levels().is_some_and(|keep| keep != Keep::All);
-    (wishes.disk_bytes > 0 || wishes.checkpoint) && (wishes.numbers || forgets)
-}
-
-/// Is it left to the first states whether they stay packed?
-fn chooses(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) -> bool {
-    wishes.store.codec().is_none() && narrows(codec, wishes, strategy, facts) && !keeps_keys(wishes, &strategy.row)
-}
-
-/// Do keys of packed states tell no more than the first states show? Observers know states by their keys.
-fn narrows(codec: Codec, wishes: &Wishes, strategy: &Strategy, facts: &Facts) -> bool {
-    let is_exact = strategy.order == Order::Bfs && !strategy.row.is_cache();
-    codec == Codec::Packed && is_exact && !wishes.numbers && facts.used_bits() > FEWEST_BITS
-}
-
-/// What the report says about how states are held.
-fn store_name(codec: Codec, wish: StoreName) -> String {
-    if wish == StoreName::Compact { format!("{codec}, compact") } else { codec.to_string() }
 }
 
 /// What the structures need before the first state can be expanded, and a little more.

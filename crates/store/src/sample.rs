@@ -44,7 +44,7 @@ impl Sample {
 
     /// An empty sample of so many states of this width, which shows which bits they use.
     pub fn to_narrow(width: usize, states: usize, grant: &Grant) -> Sample {
-        let enough = (states * width).min(enough(width, 1));
+        let enough = states.saturating_mul(width).min(enough(width, 1));
         Sample { region: Region::new(grant.clone()), width, words: 0, enough }
     }
 

@@ -559,7 +559,7 @@ impl Table {
         self.reserve(range.len(), key_bits)?;
         let entered = match self {
             Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
-            Table::Vectors(table) => insert_vectors(table, block, states, range.clone()),
+            Table::Vectors(table) => vectors::insert(table, block, states, range.clone()),
             Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range.clone()))),
             Table::Coded(coded) => coded.insert_all(block, states, range.clone()),
             Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents, long),
@@ -586,19 +586,4 @@ fn fill(table: &mut Packed, room: usize, batch: &Batch, mut left: Range<usize>, 
         left.start += count;
     }
     true
-}
-
-/// Inserts states as they are; their keys are hashes.
-fn insert_vectors(table: &Intern, block: Block, batch: &Batch, range: Range<usize>) -> Result<usize, Full> {
-    let hashes = batch.run(range.clone()).high;
-    hashes.iter().for_each(|&hash| table.prefetch(hash));
-    let answers = batch.answers(range.clone());
-    let mut count = 0;
-    for ((&position, &hash), answer) in batch.positions(range).iter().zip(hashes).zip(answers) {
-        let state = &block.states[position as usize * table.stride()..][..table.stride()];
-        let (_, new) = table.intern(state, hash)?;
-        answer.store(new as u8, Ordering::Relaxed);
-        count += new as usize;
-    }
-    Ok(count)
 }

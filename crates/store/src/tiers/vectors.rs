@@ -1,7 +1,7 @@
 //! What becomes of a tree whose nodes fill memory: states are packed from then on, or else, for want of short keys, held and written as they are:
 //! tables of vectors leave memory, a generation at a time, as those of keys do ([`super::layered`]).
 
-use super::{Arena, Batch, Block, Coder, Full, Shard, Table, Tiers, exact_shards, insert_vectors, lock, own};
+use super::{Arena, Batch, Block, Coder, Full, Shard, Table, Tiers, exact_shards, lock, own};
 use crate::disk::Shortage;
 use crate::intern::Intern;
 use crate::packing::Packing;
@@ -138,6 +138,21 @@ impl Shard {
     }
 }
 
+/// Inserts states as they are; their keys are hashes.
+pub(super) fn insert(table: &Intern, block: Block, batch: &Batch, range: Range<usize>) -> Result<usize, Full> {
+    let hashes = batch.run(range.clone()).high;
+    hashes.iter().for_each(|&hash| table.prefetch(hash));
+    let answers = batch.answers(range.clone());
+    let mut count = 0;
+    for ((&position, &hash), answer) in batch.positions(range).iter().zip(hashes).zip(answers) {
+        let state = &block.states[position as usize * table.stride()..][..table.stride()];
+        let (_, new) = table.intern(state, hash)?;
+        answer.store(new as u8, Ordering::Relaxed);
+        count += new as usize;
+    }
+    Ok(count)
+}
+
 /// Enters states into the younger table, which has room, and says of those that were not there what the older one knows.
 pub(super) fn enter_younger_first(
     younger: &Intern,
@@ -146,7 +161,7 @@ pub(super) fn enter_younger_first(
     states: &Batch,
     range: Range<usize>,
 ) -> Result<(), Full> {
-    let mut fresh = insert_vectors(younger, block, states, range.clone())?;
+    let mut fresh = insert(younger, block, states, range.clone())?;
     let (hashes, answers) = (states.run(range.clone()).high, states.answers(range.clone()));
     for ((&position, &hash), answer) in states.positions(range).iter().zip(hashes).zip(answers) {
         if answer.load(Ordering::Relaxed) == 1 && older.find(block.state(position as usize), hash).is_some() {
