@@ -4,7 +4,6 @@ use super::{BLOCK, Block, Entry, Needs, Shard, Tiers, exact_shards, lock};
 use crate::budget::Full;
 use crate::choice::{Choice, Form};
 use crate::codec::{Coder, Keys};
-use crate::packing::Packing;
 use crate::sample::Sample;
 use crate::tree::{Shape, Tree};
 use std::sync::Mutex;
@@ -74,7 +73,8 @@ impl Tiers {
             // Who knows states by their keys would have to be told all of them.
             let narrowed = packing.narrowed(sample.states()).filter(|_| told.is_none());
             let chosen = if self.may_plant && told.is_none() {
-                self.tree_instead(narrowed.as_ref().unwrap_or(packing), &mut sample)
+                // Others will differ in more, and what is foretold of trees is too much rather than too little.
+                self.tree_instead(packing.key_bits(), &mut sample)
             } else {
                 None
             };
@@ -132,10 +132,10 @@ impl Tiers {
         }
     }
 
-    /// The tree that should take the place of packed keys, if that is chosen.
-    fn tree_instead(&mut self, packing: &Packing, sample: &mut Sample) -> Option<Coder> {
+    /// The tree that should take the place of packed keys of so many bits, if that is chosen.
+    fn tree_instead(&mut self, key_bits: u32, sample: &mut Sample) -> Option<Coder> {
         let shapes = sample.shapes();
-        let shape = self.choose(Some(packing.key_bits()), shapes, sample.states()).ok()?;
+        let shape = self.choose(Some(key_bits), shapes, sample.states()).ok()?;
         self.tree_of(shape).ok()
     }
 
