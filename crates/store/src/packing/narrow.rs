@@ -49,23 +49,21 @@ impl Packing {
 
     /// Adds the bits in which states differed that had no key; false if there were none. No key may be under way.
     pub fn widen(&mut self) -> bool {
-        let is_last = self.added.len() >= MOST_ADDED;
-        let mut has_more = false;
-        let untold: Vec<u64> = self.untold.iter().map(|untold| untold.swap(0, Ordering::Relaxed)).collect();
-        if untold.iter().zip(&self.pairs).all(|(untold, pair)| untold & !pair.told == 0) {
+        let untold = self.untold.iter().map(|untold| untold.swap(0, Ordering::Relaxed));
+        let more: Vec<u64> = untold.zip(&self.pairs).map(|(untold, pair)| untold & !pair.told).collect();
+        if more.iter().all(|&more| more == 0) {
             return false;
         }
-        for (number, untold) in untold.into_iter().enumerate() {
-            let pair = &self.pairs[number];
-            let more = if is_last { pair.used } else { untold } & !pair.told;
-            has_more |= more != 0;
-            self.add(number, more);
+        if self.added.len() >= MOST_ADDED {
+            self.widen_for_good();
+        } else {
+            more.into_iter().enumerate().for_each(|(number, more)| self.add(number, more));
         }
-        has_more
+        true
     }
 
     /// Tells all that states may use, from now on.
-    pub fn widen_for_good(&mut self) {
+    fn widen_for_good(&mut self) {
         (0..self.pairs.len()).for_each(|number| self.add(number, self.pairs[number].used & !self.pairs[number].told));
     }
 
