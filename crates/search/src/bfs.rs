@@ -20,6 +20,7 @@ mod saved;
 mod seal;
 mod start;
 mod team;
+mod together;
 mod wave;
 
 use crate::control::Control;
@@ -29,7 +30,9 @@ pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{Chain, Entry, Full, Keys, Needs, Outlook, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers};
+use plimsoll_store::{
+    Chain, Full, Gathered, Keys, Needs, Outlook, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers,
+};
 pub use saved::{Company, Keeper, Saved};
 use saved::{Mark, Place};
 use seal::Settled;
@@ -38,6 +41,7 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, Scope};
 use std::time::Instant;
 use team::{Dismissal, Team};
+use together::{Gathering, Told};
 use wave::Wave;
 
 /// As much as the first thread usually has: models may recurse along their expressions.
@@ -85,10 +89,11 @@ pub fn bfs_with<M: Model + ?Sized>(
     if tiers.forgets() {
         log.expect_pruning();
     }
+    let needs = tiers.needs();
     let search = Search {
         model,
         conventions: model.conventions(),
-        needs: tiers.needs(),
+        needs,
         defers: AtomicBool::new(tiers.defers()),
         crew,
         stop: control.stop,
@@ -97,8 +102,11 @@ pub fn bfs_with<M: Model + ?Sized>(
         coder: SharedCoder::new(coder).for_store(tiers).remembering(crew.recent_bytes),
         tiers: RwLock::new(tiers),
         queue: RwLock::new(queue),
-        wave: RwLock::new(Wave::default()),
-        blocks: (0..crew.blocks()).map(|_| RwLock::new(Expansion::new(model.width()))).collect(),
+        briefing: RwLock::new(Briefing { wave: Wave::default(), needs }),
+        briefings: AtomicUsize::new(0),
+        blocks: (0..crew.blocks()).map(|_| RwLock::new(Box::new(Expansion::new(model.width())))).collect(),
+        told: (0..crew.blocks()).map(|_| Told::default()).collect(),
+        gathering: RwLock::new(Gathering::default()),
         full: AtomicUsize::new(usize::MAX),
         again: AtomicUsize::new(0),
         looks_ahead: model.has_properties() && control.ask.properties && !control.ask.keep_going,
@@ -141,8 +149,14 @@ struct Search<'a, M: ?Sized> {
     coder: SharedCoder<'a>,
     tiers: RwLock<&'a mut Tiers>,
     queue: RwLock<&'a mut Queue>,
-    wave: RwLock<Wave>,
-    blocks: Vec<RwLock<Expansion>>,
+    briefing: RwLock<Briefing>,
+    /// How often it was another.
+    briefings: AtomicUsize,
+    blocks: Vec<RwLock<Box<Expansion>>>,
+    /// What whoever expanded a block says of it.
+    told: Vec<Told>,
+    /// The blocks themselves while shards are entered.
+    gathering: RwLock<Gathering>,
     /// The first block of the wave with a state for which there was no room.
     full: AtomicUsize,
     /// How often what was expanded was not entered and is expanded again, or keys became others.
@@ -165,9 +179,20 @@ fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What is to be expanded, and what the store wants to know of it.
+#[derive(Clone, Copy)]
+struct Briefing {
+    wave: Wave,
+    needs: Needs,
+}
+
 /// What a worker keeps for itself.
 struct Worker {
+    /// What it was told last, and how often.
+    briefing: Option<Briefing>,
+    briefings: usize,
     keys: Keys,
+    gathered: Gathered,
     /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
     lately: Option<Recent>,
     /// How often that was so when it was looked at last.
@@ -178,7 +203,9 @@ struct Worker {
 
 impl Worker {
     fn new(coder: &SharedCoder, observed: bool) -> Worker {
-        Worker { keys: Keys::default(), lately: (!observed).then(|| coder.recent()), again: 0, furthest: 0 }
+        let lately = (!observed).then(|| coder.recent());
+        let (keys, gathered) = (Keys::default(), Gathered::default());
+        Worker { briefing: None, briefings: 0, keys, gathered, lately, again: 0, furthest: 0 }
     }
 }
 
@@ -252,7 +279,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     fn perform(&self, phase: u8, item: usize, worker: &mut Worker) {
         match phase {
             EXPAND => self.expand(item, worker),
-            ENTER => self.enter_shard(item),
+            ENTER => self.enter_shard(item, worker),
             NUMBER => self.number(item, worker),
             GROW => self.coder.move_piece(item),
             _ => self.perform_on_disk(phase, item),
@@ -275,8 +302,13 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
 
     /// Phase 1, for one block of the wave or of its part.
     fn expand(&self, number: usize, worker: &mut Worker) {
-        let wave = *read(&self.wave);
         let mut block = write(&self.blocks[number]);
+        self.expand_block(number, &mut block, worker);
+        self.told[number].tell_keys(&block);
+    }
+
+    fn expand_block(&self, number: usize, block: &mut Expansion, worker: &mut Worker) {
+        let Briefing { wave, needs } = self.brief(worker);
         if self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             block.done = Done::Cut;
             return;
@@ -289,7 +321,6 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         }
         (block.level, block.first) = (wave.level, wave.first + place as u64);
         block.expand(self.model, &self.conventions, self.needs);
-        let needs = Needs { sorted: wave.blocks > 1, ..read(&self.tiers).needs() };
         let again = self.again.load(Ordering::Relaxed);
         let is_earlier = block.first < std::mem::replace(&mut worker.furthest, block.first);
         if std::mem::replace(&mut worker.again, again) != again || is_earlier {
@@ -300,33 +331,13 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         block.encode(&self.coder, needs, &mut worker.keys, lately);
     }
 
-    /// Phase 2, for one shard.
-    fn enter_shard(&self, shard: usize) {
-        let blocks = read(&self.wave).blocks;
-        let tiers = read(&self.tiers);
-        for (number, block) in self.blocks[..blocks].iter().enumerate() {
-            let block = read(block);
-            if tiers.enter(shard, block.block(), &block.entry).is_err() {
-                self.full.fetch_min(number, Ordering::Relaxed);
-                return;
-            }
+    /// What is to be done. All workers ask for every block, and what nobody changes is read without waiting for each other.
+    fn brief(&self, worker: &mut Worker) -> Briefing {
+        let briefings = self.briefings.load(Ordering::Acquire);
+        if worker.briefings != briefings {
+            (worker.briefings, worker.briefing) = (briefings, None);
         }
-    }
-
-    /// Phase 3, for one block.
-    fn number(&self, number: usize, worker: &mut Worker) {
-        let mut block = write(&self.blocks[number]);
-        block.find_fresh();
-        block.recognise(&self.coder, &read(&self.tiers), self.needs, &mut worker.keys);
-        if !self.is_deferring() {
-            let queue = read(&self.queue);
-            return block.number(self.model, None, |place, states| queue.write_all(place, states));
-        }
-        if let Some(layers) = read(&self.tiers).layers()
-            && block.set_aside(self.model, &layers.candidates, None, self.looks_ahead)
-        {
-            self.urgent.store(true, Ordering::Relaxed);
-        }
+        *worker.briefing.get_or_insert_with(|| *read(&self.briefing))
     }
 
     /// Why a block has no keys.
@@ -432,7 +443,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
                 self.keep(0, ledger);
             }
             let part = part.first_states(ready?);
-            *write(&search.wave) = part;
+            self.announce(part);
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             // Whoever was told to stop may have been told nothing wrong about these states.
             let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
@@ -449,6 +460,14 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             left = left.after(states);
         }
         Ok(())
+    }
+
+    /// Says what is to be expanded next. Nobody is at work.
+    fn announce(&mut self, wave: Wave) {
+        let search = self.search;
+        let needs = Needs { sorted: wave.blocks > 1, ..read(&search.tiers).needs() };
+        *write(&search.briefing) = Briefing { wave, needs };
+        search.briefings.fetch_add(1, Ordering::Release);
     }
 
     /// Can several workers enter the store at once, now that they are wanted?
@@ -486,7 +505,7 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             return Err(self.not_encoded(block.done));
         }
         search.coder.show(&read(&search.tiers));
-        self.make_room(&[&block.entry], depth).map_err(|why| self.not_entered(why))?;
+        self.make_room(&[&block.entry], block.entry.len(), depth).map_err(|why| self.not_entered(why))?;
         let mut tiers = write(&search.tiers);
         if tiers.enter_all(block.block(), &block.entry).is_err() {
             search.full.store(0, Ordering::Relaxed);
@@ -506,64 +525,6 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         block.number(search.model, starts, |place, states| queue.write_alone(place, states));
         tiers.sample(block.block(), &block.fresh);
         Ok(())
-    }
-
-    /// All workers take part, phase by phase.
-    fn together(&mut self, part: Wave, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
-        let search = self.search;
-        while let pieces @ 1.. = search.coder.next_pieces(search.crew.workers) {
-            self.perform_all(GROW, pieces)?;
-        }
-        self.perform_all(EXPAND, part.blocks)?;
-        {
-            let mut held: Vec<_> = search.blocks[..part.blocks].iter().map(write).collect();
-            let mut blocks: Vec<&mut Expansion> = held.iter_mut().map(|block| &mut **block).collect();
-            self.encode_after_forgetting(&mut blocks);
-        }
-        for block in &search.blocks[..part.blocks] {
-            let mut block = write(block);
-            if block.done == Done::Full && read(&search.tiers).can_make_room() {
-                self.encode_again(&mut block, part.level + 1).map_err(|why| self.not_entered(why))?;
-            }
-        }
-        let encoded = |number: &usize| read(&search.blocks[*number]).done == Done::Encoded;
-        let blocks = (0..part.blocks).take_while(encoded).count();
-        write(&search.wave).blocks = blocks;
-        let shards = {
-            let tiers = read(&search.tiers);
-            search.coder.show(&tiers);
-            tiers.shards()
-        };
-        let held: Vec<_> = search.blocks[..blocks].iter().map(read).collect();
-        let entries: Vec<&Entry> = held.iter().map(|block| &block.entry).collect();
-        self.make_room(&entries, part.level + 1).map_err(|why| self.not_entered(why))?;
-        drop(held);
-        self.perform_all(ENTER, shards)?;
-        // What comes behind a block that found no room does not count.
-        let blocks = blocks.min(search.full.load(Ordering::Relaxed).saturating_add(1));
-        let fresh = search.blocks[..blocks].iter().map(|block| read(block).entry.fresh_count() as usize).sum();
-        let mut place = match write(&search.tiers).layers_mut().filter(|layers| layers.defers()) {
-            Some(layers) => layers.candidates.extend(fresh)?,
-            None => write(&search.queue).extend(fresh)?,
-        };
-        for block in &search.blocks[..blocks] {
-            let mut block = write(block);
-            block.place = place;
-            place += block.entry.fresh_count() as usize;
-        }
-        self.perform_all(NUMBER, blocks)?;
-        let full = search.full.load(Ordering::Relaxed);
-        for (number, block) in search.blocks[..blocks].iter().enumerate() {
-            let block = read(block);
-            ledger.enter(&block)?;
-            write(&search.tiers).recognise(&block.recognised).map_err(|Full| Why::Memory)?;
-            if number < full {
-                ledger.show(&block, false, search.is_deferring(), || true)?;
-            }
-        }
-        search.room()?;
-        let left = (blocks < part.blocks).then(|| read(&search.blocks[blocks]).done);
-        left.map_or(Ok(()), |done| Err(self.not_encoded(done)))
     }
 
     /// Makes sure that there are workers for so many items.

@@ -8,7 +8,7 @@ use crate::codec::Keys;
 use crate::packed::Run;
 use crate::tiers::Block;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const MARKS: usize = u64::BITS as usize;
 /// In place of what a state is in that was not entered.
@@ -24,7 +24,7 @@ pub struct Batch {
     low: Vec<u64>,
     /// 1 for states that were not held before.
     fresh: Vec<AtomicU8>,
-    fresh_count: AtomicU32,
+    fresh_count: u32,
     /// A bit for each position of the block.
     marks: Vec<u64>,
     /// What states that were held are in, where somebody asks for it; see [`crate::snapshots`].
@@ -96,7 +96,7 @@ impl Batch {
         self.fresh.resize_with(self.positions.len(), AtomicU8::default);
         self.marks.clear();
         self.marks.resize(len.div_ceil(MARKS), 0);
-        *self.fresh_count.get_mut() = 0;
+        self.fresh_count = 0;
     }
 
     /// Takes keys of a block of `len` states, for a store of 2^`shard_bits` shards.
@@ -145,7 +145,6 @@ impl Batch {
         self.fresh.clear();
         self.fresh.resize_with(self.positions.len(), AtomicU8::default);
         self.starts.clear();
-        *self.fresh_count.get_mut() = 0;
         // From here on they are known by the positions they have in their block.
         self.marks.clear();
         self.marks.extend(self.positions.iter().map(|&place| place as u64));
@@ -155,7 +154,6 @@ impl Batch {
     /// The answer for one key.
     pub(crate) fn answer(&self, at: usize, fresh: bool) {
         self.fresh[at].store(fresh as u8, Ordering::Relaxed);
-        self.count_fresh(fresh as usize);
     }
 
     /// Passes the answers on to the batch that the keys were taken from.
@@ -163,7 +161,6 @@ impl Batch {
         for (&place, fresh) in self.marks.iter().zip(&self.fresh) {
             other.fresh[place as usize].store(fresh.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        other.count_fresh(self.fresh_count() as usize);
     }
 
     /// How many keys there are.
@@ -175,9 +172,9 @@ impl Batch {
         self.positions.is_empty()
     }
 
-    /// How many of the states entered so far are fresh.
+    /// How many states are fresh, once that was asked for.
     pub fn fresh_count(&self) -> u32 {
-        self.fresh_count.load(Ordering::Relaxed)
+        self.fresh_count
     }
 
     /// Puts the positions of all fresh states into `positions`, in order. Once for each time keys are taken.
@@ -192,12 +189,12 @@ impl Batch {
                 count += (*fresh.get_mut() == 1) as usize;
             }
             positions.truncate(count);
+            self.fresh_count = count as u32;
             return;
         }
         for (&position, fresh) in self.positions.iter().zip(&mut self.fresh) {
             self.marks[position as usize / MARKS] |= (*fresh.get_mut() as u64) << (position as usize % MARKS);
         }
-        positions.reserve(self.fresh_count() as usize);
         for (word, &marks) in self.marks.iter().enumerate() {
             let mut marks = marks;
             while marks != 0 {
@@ -205,6 +202,7 @@ impl Batch {
                 marks &= marks - 1;
             }
         }
+        self.fresh_count = positions.len() as u32;
     }
 
     /// Visits the keys of the fresh states, each with its number among them in the order of positions. Once those were
@@ -252,7 +250,7 @@ impl Batch {
         &self.positions[range]
     }
 
-    /// The places for the answers of a shard; whoever fills them counts the fresh ones.
+    /// The places for the answers of a shard.
     pub(crate) fn answers(&self, range: Range<usize>) -> &[AtomicU8] {
         &self.fresh[range]
     }
@@ -265,11 +263,5 @@ impl Batch {
     /// How many of the states were said to be fresh.
     pub(crate) fn fresh_of(&self, range: Range<usize>) -> usize {
         self.answers(range).iter().filter(|fresh| fresh.load(Ordering::Relaxed) == 1).count()
-    }
-
-    pub(crate) fn count_fresh(&self, count: usize) {
-        if count > 0 {
-            self.fresh_count.fetch_add(count as u32, Ordering::Relaxed);
-        }
     }
 }

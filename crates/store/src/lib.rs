@@ -55,4 +55,4 @@ pub use row::{LevelRule, Room, Row, Tier};
 pub use sharing::SharedCoder;
 pub use stack::Stack;
 pub use stream::Unloaded;
-pub use tiers::{Block, Climb, Collections, Entry, Needs, Outlook, Rung, Tiers};
+pub use tiers::{Block, Climb, Collections, Entry, Gathered, Needs, Outlook, Rung, Tiers};

@@ -136,8 +136,12 @@ pub struct Packed {
     certain: usize,
     expected: usize,
     /// Where each key that is being inserted belongs.
-    homes: Vec<Home>,
+    homes: Homes,
 }
+
+/// Room for where keys belong.
+#[derive(Debug, Default)]
+pub(crate) struct Homes(Vec<Home>);
 
 #[derive(Clone, Copy, Debug)]
 struct Home {
@@ -175,7 +179,7 @@ impl Packed {
         arena: &Arena,
     ) -> Result<Packed, Full> {
         let parts = vec![Part::new(key_bits, common_bits, 1, arena).ok_or(Full)?];
-        let (arena, homes, most_lines) = (arena.clone(), Vec::new(), usize::MAX);
+        let (arena, homes, most_lines) = (arena.clone(), Homes::default(), usize::MAX);
         Ok(Packed {
             key_bits,
             is_long: key_bits > u64::BITS,
@@ -414,14 +418,21 @@ impl Packed {
     /// Inserts keys, for which there is room, says of each whether it was not there before, and returns how many were not.
     pub fn insert_all(&mut self, keys: Run, fresh: &[AtomicU8]) -> usize {
         let mut homes = std::mem::take(&mut self.homes);
+        let count = self.insert_with_room(keys, &mut homes, fresh);
+        self.homes = homes;
+        count
+    }
+
+    /// The same with room for their homes, which several tables may use.
+    pub(crate) fn insert_with_room(&mut self, keys: Run, homes: &mut Homes, fresh: &[AtomicU8]) -> usize {
+        let Homes(homes) = homes;
         homes.clear();
         homes.reserve(keys.high.len());
         for &high in keys.high {
             let (line, rest) = self.parts[self.part_of(high)].find_home(high);
             homes.push(Home { line, rest });
         }
-        let count = by_length!(self, LONG => self.insert_homes::<LONG>(keys, &mut homes, fresh));
-        self.homes = homes;
+        let count = by_length!(self, LONG => self.insert_homes::<LONG>(keys, homes, fresh));
         self.give_back(keys.high.len(), count);
         count
     }

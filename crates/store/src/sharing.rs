@@ -11,8 +11,8 @@ use crate::recent::{self, Recent};
 use crate::tiers::{Block, Entry, Needs, Tiers};
 use std::io::{self, Write};
 use std::sync::PoisonError;
-use sync::RwLock;
 use sync::atomic::{AtomicUsize, Ordering};
+use sync::{RwLock, RwLockReadGuard};
 
 #[cfg(test)]
 use shuttle::sync;
@@ -85,13 +85,15 @@ impl<'a> SharedCoder<'a> {
 
     /// A part at a time: room is made for all that might be new, and numbers of nodes stay in the processor's caches.
     fn encode_states(&self, states: &[u32], keys: &mut Keys) -> Result<(), Full> {
-        states.chunks(self.part_states * self.width).try_for_each(|part| {
-            let count = part.len() / self.width;
-            self.wanted.fetch_add(count, Ordering::AcqRel);
-            let encoded = self.encode_announced(part, count, keys);
-            self.wanted.fetch_sub(count, Ordering::AcqRel);
-            encoded
-        })
+        let coder = self.coder.read().unwrap_or_else(PoisonError::into_inner);
+        if !coder.numbers_states() {
+            return coder.encode(states, keys);
+        }
+        let count = self.part_states.min(states.len() / self.width);
+        self.wanted.fetch_add(count, Ordering::AcqRel);
+        let encoded = self.encode_announced(coder, states, keys);
+        self.wanted.fetch_sub(count, Ordering::AcqRel);
+        encoded
     }
 
     /// The keys of some states, which were encoded before.
@@ -166,20 +168,32 @@ impl<'a> SharedCoder<'a> {
         }
     }
 
-    fn encode_announced(&self, states: &[u32], count: usize, keys: &mut Keys) -> Result<(), Full> {
-        loop {
-            // Who announces a part after this counts ours too, for it stays announced until its keys are in the tables.
-            let coder = self.coder.read().unwrap_or_else(PoisonError::into_inner);
-            if coder.has_room(self.wanted.load(Ordering::Acquire)) {
-                return coder.encode(states, keys);
+    /// A lock and an announcement serve for all parts of a block, for all workers want them. Who announces a part after this counts ours too: as
+    /// many states as a part has stay announced until the last part is in the tables, and those before it are there.
+    fn encode_announced<'s>(
+        &'s self,
+        mut coder: RwLockReadGuard<'s, &'a mut Coder>,
+        states: &[u32],
+        keys: &mut Keys,
+    ) -> Result<(), Full> {
+        'parts: for part in states.chunks(self.part_states * self.width) {
+            while !coder.has_room(self.wanted.load(Ordering::Acquire)) {
+                drop(coder);
+                let mut alone = self.coder.write().unwrap_or_else(PoisonError::into_inner);
+                let is_tight = alone.reserve(self.wanted.load(Ordering::Acquire)).is_err();
+                if is_tight {
+                    alone.reserve(part.len() / self.width)?;
+                    alone.encode(part, keys)?;
+                }
+                drop(alone);
+                coder = self.coder.read().unwrap_or_else(PoisonError::into_inner);
+                if is_tight {
+                    continue 'parts;
+                }
             }
-            drop(coder);
-            let mut coder = self.coder.write().unwrap_or_else(PoisonError::into_inner);
-            if coder.reserve(self.wanted.load(Ordering::Acquire)).is_err() {
-                coder.reserve(count)?;
-                return coder.encode(states, keys);
-            }
+            coder.encode(part, keys)?;
         }
+        Ok(())
     }
 }
 

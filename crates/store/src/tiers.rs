@@ -11,6 +11,7 @@ mod cached;
 mod coded;
 mod divided;
 mod entry;
+mod gathered;
 mod ladder;
 mod layered;
 mod learned;
@@ -22,6 +23,7 @@ mod single;
 mod vectors;
 
 pub use entry::{Block, Entry, Needs};
+pub use gathered::Gathered;
 pub use ladder::{Climb, Outlook, Rung};
 pub use living::Collections;
 
@@ -304,6 +306,8 @@ impl Tiers {
         if let Some(before) = self.ladder.as_ref().and_then(Ladder::before_filter) {
             return Some(self.health_of_filter(before));
         }
+        // Where there is one cache, all are; else nobody needs to wait for whoever has a shard.
+        lock(&self.shards[0]).health()?;
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
@@ -332,13 +336,31 @@ impl Tiers {
         self.key_bits.fetch_max(coder.key_bits(), Ordering::Relaxed);
     }
 
-    /// Enters the keys of one shard. On `Full` nothing is lost, but not all of them were entered.
-    pub fn enter(&self, shard: usize, block: Block, entry: &Entry) -> Result<(), Full> {
-        let range = entry.states.range(shard);
-        if range.is_empty() && entry.parents.is_empty() {
-            return Ok(());
+    /// Enters the keys that some blocks have of one shard, in order, and says of one after the other how many of these were fresh. On `Full`
+    /// nothing is lost, but not all of them were entered: the last block of which something was said is the first that has some left.
+    pub fn enter<'b>(
+        &self,
+        shard: usize,
+        blocks: impl Iterator<Item = (Block<'b>, &'b Entry)>,
+        gathered: &mut Gathered,
+        mut tell: impl FnMut(usize),
+    ) -> Result<(), Full> {
+        let (mut held, key_bits) = (lock(&self.shards[shard]), self.key_bits.load(Ordering::Relaxed));
+        if let Some(packed) = held.alone() {
+            return gathered.enter(packed, shard, blocks.map(|(_, entry)| &entry.states), key_bits, tell);
         }
-        lock(&self.shards[shard]).enter(shard, range, block, entry, self.key_bits.load(Ordering::Relaxed))
+        for (block, entry) in blocks {
+            let range = entry.states.range(shard);
+            if range.is_empty() && entry.parents.is_empty() {
+                tell(0);
+                continue;
+            }
+            let entered = held.enter(shard, range.clone(), block, entry, key_bits);
+            // Where some found no room, those before them are held all the same.
+            tell(entered.unwrap_or_else(|Full| entry.states.fresh_of(range)));
+            entered?;
+        }
+        Ok(())
     }
 
     /// Enters the keys of all shards, one after the other.
@@ -349,13 +371,16 @@ impl Tiers {
             for (at, shard) in shards() {
                 own(&mut self.shards[shard]).last.prefetch(states.run(at..at + 1));
             }
-            let mut enter = |at: usize, shard: usize| match own(&mut self.shards[shard]) {
-                Shard { last: Table::Packed(packed), frozen, next: None, .. } if frozen.is_empty() => {
-                    packed.reserve(1, key_bits)?;
-                    states.answer(at, packed.insert_one(states.run(at..at + 1).key(0)));
-                    Ok(())
+            let mut enter = |at: usize, shard: usize| {
+                let held = own(&mut self.shards[shard]);
+                match held.alone() {
+                    Some(packed) => {
+                        packed.reserve(1, key_bits)?;
+                        states.answer(at, packed.insert_one(states.run(at..at + 1).key(0)));
+                        Ok(())
+                    }
+                    None => held.enter(shard, at..at + 1, block, entry, key_bits).map(|_| ()),
                 }
-                other => other.enter(shard, at..at + 1, block, entry, key_bits),
             };
             return shards().try_for_each(|(at, shard)| enter(at, shard));
         }
@@ -423,7 +448,15 @@ impl Shard {
         Mutex::new(Shard { frozen: Vec::new(), older: None, last, long, next: None, unknown: Batch::default() })
     }
 
-    /// Enters keys of a block that belong to this shard, number `shard`.
+    /// Its only table, if that is one of keys.
+    fn alone(&mut self) -> Option<&mut Packed> {
+        match self {
+            Shard { last: Table::Packed(packed), frozen, next: None, .. } if frozen.is_empty() => Some(packed),
+            _ => None,
+        }
+    }
+
+    /// Enters keys of a block that belong to this shard, number `shard`, and returns how many are fresh.
     fn enter(
         &mut self,
         shard: usize,
@@ -431,14 +464,14 @@ impl Shard {
         block: Block,
         entry: &Entry,
         key_bits: u32,
-    ) -> Result<(), Full> {
+    ) -> Result<usize, Full> {
         let states = &entry.states;
         let parents = Parents::new(&entry.parents, shard, block);
         if let Some((room, next)) = self.next.take() {
             let Table::Packed(packed) = &mut self.last else { unreachable!("only packed keys are followed by others") };
             if fill(packed, room, states, range.clone(), key_bits) {
                 self.next = Some((room, next));
-                return Ok(());
+                return Ok(states.fresh_of(range));
             }
             // Those that were entered are known from here on, and their answers stay.
             let Table::Packed(full) = std::mem::replace(&mut self.last, next) else { unreachable!("it was packed") };
@@ -453,16 +486,15 @@ impl Shard {
         }
         if let Table::Packed(younger) = &mut self.last {
             younger.reserve(range.len(), key_bits)?;
-            layered::enter_younger_first(younger, &self.frozen, states, range);
-            return Ok(());
+            return Ok(layered::enter_younger_first(younger, &self.frozen, states, range));
         }
         let frozen = &self.frozen;
         frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));
-        self.unknown.take_unknown(states, range, |key| frozen.iter().any(|table| table.contains(key)));
+        self.unknown.take_unknown(states, range.clone(), |key| frozen.iter().any(|table| table.contains(key)));
         let unknown = &self.unknown;
         let entered = self.last.enter(block, unknown, 0..unknown.len(), parents, key_bits, None);
         unknown.pass_answers(states);
-        entered
+        entered.map(|_| states.fresh_of(range))
     }
 
     /// How many states are held, in how many bytes beside those of the arena.
@@ -546,7 +578,7 @@ impl Table {
         }
     }
 
-    /// Enters keys, all of which belong to the shard of this table.
+    /// Enters keys, all of which belong to the shard of this table, and returns how many are fresh.
     fn enter(
         &mut self,
         block: Block,
@@ -555,21 +587,17 @@ impl Table {
         parents: Parents,
         key_bits: u32,
         long: Option<&mut Long>,
-    ) -> Result<(), Full> {
+    ) -> Result<usize, Full> {
         self.reserve(range.len(), key_bits)?;
-        let entered = match self {
-            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range.clone()))),
+        match self {
+            Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range))),
             Table::Vectors(table) => vectors::insert(table, block, states, range.clone()),
-            Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range.clone()))),
-            Table::Coded(coded) => coded.insert_all(block, states, range.clone()),
-            Table::Ways(ways) => insert_cached(&mut **ways, block, states, range.clone(), parents, long),
-            Table::Cache(cache) => insert_cached(&mut **cache, block, states, range.clone(), parents, long),
-            Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range.clone())),
-        };
-        // Where some found no room, those before them are held all the same.
-        let fresh = entered.unwrap_or_else(|Full| states.fresh_of(range));
-        states.count_fresh(fresh);
-        entered.map(|_| ())
+            Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range))),
+            Table::Coded(coded) => coded.insert_all(block, states, range),
+            Table::Ways(ways) => insert_cached(&mut **ways, block, states, range, parents, long),
+            Table::Cache(cache) => insert_cached(&mut **cache, block, states, range, parents, long),
+            Table::Levels(levels) => Ok(levels::insert_levels(levels, block, states, range)),
+        }
     }
 }
 
@@ -582,7 +610,7 @@ fn fill(table: &mut Packed, room: usize, batch: &Batch, mut left: Range<usize>, 
             return false;
         }
         let range = left.start..left.start + count;
-        batch.count_fresh(table.insert_all(batch.run(range.clone()), batch.answers(range)));
+        table.insert_all(batch.run(range.clone()), batch.answers(range));
         left.start += count;
     }
     true

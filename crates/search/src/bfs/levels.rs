@@ -62,13 +62,12 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         };
     }
 
-    /// Lets a store climb that can, before the keys of some blocks are entered ([`plimsoll_store::Tiers::make_way`]).
-    pub(super) fn make_way(&mut self, entries: &[&Entry]) -> Result<(), Why> {
+    /// Lets a store climb that can, before the keys of some blocks, so many, are entered ([`plimsoll_store::Tiers::make_way`]).
+    pub(super) fn make_way(&mut self, entries: &[&Entry], keys: usize) -> Result<(), Why> {
         let search = self.search;
-        let count = entries.iter().map(|entry| entry.len()).sum();
-        let (waiting_bytes, more) = read(&search.queue).bytes(count);
+        let (waiting_bytes, more) = read(&search.queue).bytes(keys);
         let outlook = Outlook { waiting_bytes, next_bytes: more + self.outlook.next_bytes, ..self.outlook };
-        write(&search.tiers).make_way(entries, outlook).map_err(|Full| Why::Memory)
+        write(&search.tiers).make_way(entries, keys, outlook).map_err(|Full| Why::Memory)
     }
 
     /// An error if the search must end now, with whatever it has.

@@ -49,11 +49,11 @@ impl Settled {
 }
 
 impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
-    /// Makes sure that all keys of some blocks find room, if there is a disk or another way to go on; states of `level`
+    /// Makes sure that all keys of some blocks, so many, find room, if there is a disk or another way to go on; states of `level`
     /// are being found.
-    pub(super) fn make_room(&mut self, entries: &[&Entry], level: u32) -> Result<(), Why> {
+    pub(super) fn make_room(&mut self, entries: &[&Entry], keys: usize, level: u32) -> Result<(), Why> {
         let search = self.search;
-        self.make_way(entries)?;
+        self.make_way(entries, keys)?;
         // The older tables leave first; should that not be enough, all.
         for everything in [false, true] {
             if write(&search.tiers).has_room(entries) {
@@ -82,7 +82,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let (search, worker) = (self.search, &mut self.worker);
         // It may have met states of later blocks.
         worker.lately.iter_mut().for_each(Recent::forget);
-        let sorted = read(&search.wave).blocks > 1;
+        let sorted = read(&search.briefing).wave.blocks > 1;
         let needs = Needs { sorted, ..read(&search.tiers).needs() };
         block.encode(&search.coder, needs, &mut worker.keys, worker.lately.as_mut());
     }

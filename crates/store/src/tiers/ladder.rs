@@ -172,7 +172,7 @@ impl Tiers {
     }
 
     /// Makes sure that all keys of some blocks find room, climbing if need be; if there is no way to climb, nobody knows.
-    pub fn make_way(&mut self, entries: &[&Entry], outlook: Outlook) -> Result<(), Full> {
+    pub fn make_way(&mut self, entries: &[&Entry], keys: usize, outlook: Outlook) -> Result<(), Full> {
         let Some(ladder) = &self.ladder else { return Ok(()) };
         if self.has_filter() {
             // It is never full.
@@ -182,8 +182,7 @@ impl Tiers {
         let room = outlook.waiting_room(memory);
         if self.snapshots.is_none() {
             // While there is plenty, whoever enters a shard lets it grow, several at once.
-            let count: usize = entries.iter().map(|entry| entry.len()).sum();
-            let at_most = self.arena.bytes() as u64 + count as u64 * PLENTY_PER_KEY;
+            let at_most = self.arena.bytes() as u64 + keys as u64 * PLENTY_PER_KEY;
             if self.grant.left_bytes() >= memory / MOST_FREE + at_most {
                 return Ok(());
             }

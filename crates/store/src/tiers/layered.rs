@@ -184,13 +184,18 @@ impl Tiers {
 }
 
 /// Enters keys into the younger table, which has room, and says of those that were not there what the older ones know. Most are
-/// in the younger one; what only an older one knew is in both from then on, and so stays when that leaves.
-pub(super) fn enter_younger_first(younger: &mut Packed, older: &[Packed], states: &Batch, range: Range<usize>) {
+/// in the younger one; what only an older one knew is in both from then on, and so stays when that leaves. Returns how many are fresh.
+pub(super) fn enter_younger_first(
+    younger: &mut Packed,
+    older: &[Packed],
+    states: &Batch,
+    range: Range<usize>,
+) -> usize {
     let (keys, answers) = (states.run(range.clone()), states.answers(range));
     let fresh = younger.insert_all(keys, answers);
     let mut places = Vec::new();
     let known: usize = older.iter().map(|table| table.recognise(keys, answers, &mut places)).sum();
-    states.count_fresh(fresh - known);
+    fresh - known
 }
 
 impl Shard {

@@ -153,14 +153,15 @@ pub(super) fn insert(table: &Intern, block: Block, batch: &Batch, range: Range<u
     Ok(count)
 }
 
-/// Enters states into the younger table, which has room, and says of those that were not there what the older one knows.
+/// Enters states into the younger table, which has room, and says of those that were not there what the older one knows. Returns how
+/// many are fresh.
 pub(super) fn enter_younger_first(
     younger: &Intern,
     older: &Intern,
     block: Block,
     states: &Batch,
     range: Range<usize>,
-) -> Result<(), Full> {
+) -> Result<usize, Full> {
     let mut fresh = insert(younger, block, states, range.clone())?;
     let (hashes, answers) = (states.run(range.clone()).high, states.answers(range.clone()));
     for ((&position, &hash), answer) in states.positions(range).iter().zip(hashes).zip(answers) {
@@ -169,8 +170,7 @@ pub(super) fn enter_younger_first(
             fresh -= 1;
         }
     }
-    states.count_fresh(fresh);
-    Ok(())
+    Ok(fresh)
 }
 
 #[cfg(test)]
