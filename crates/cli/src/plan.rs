@@ -20,7 +20,7 @@ use plimsoll_store::huffman::Code;
 use plimsoll_store::meter;
 use plimsoll_store::runs::{KEY_WORDS, Keep, MOST_WORDS, ORIGIN_WORDS};
 use plimsoll_store::tree::{Shape, Tree};
-use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Grant, Recent, Room};
+use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Gathered, Grant, Recent, Room};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -257,7 +257,8 @@ impl Facts {
         let buffers = self.successors_at_once(crew).saturating_mul(self.successor_bytes());
         let worker = self.block(crew).saturating_mul(self.own_bytes()).saturating_add(WORKER_BYTES);
         let worker = worker
-            .saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len(), crew.recent_bytes) as u64);
+            .saturating_add(self.scratch_bytes + Recent::most_bytes(self.used_bits.len(), crew.recent_bytes) as u64)
+            .saturating_add(if crew.workers > 1 { Gathered::most_bytes(self.block(crew) as usize) as u64 } else { 0 });
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 

@@ -6,11 +6,14 @@
 
 use crate::codec::Keys;
 use crate::packed::Run;
+use crate::region::prefetch;
 use crate::tiers::Block;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const MARKS: usize = u64::BITS as usize;
+/// Halves of keys in a line of the processor's caches.
+const LINE_KEYS: usize = 8;
 /// In place of what a state is in that was not entered.
 const UNTOLD: u64 = u64::MAX;
 
@@ -230,6 +233,11 @@ impl Batch {
     /// How many keys belong to a shard; all may, where they are not sorted.
     pub(crate) fn count_in(&self, shard: usize) -> usize {
         if self.is_sorted() { self.range(shard).len() } else { self.len() }
+    }
+
+    /// Asks for the keys of a shard.
+    pub(crate) fn ask_for(&self, shard: usize) {
+        self.high[self.range(shard)].chunks(LINE_KEYS).for_each(|keys| prefetch(&keys[0]));
     }
 
     pub(crate) fn range(&self, shard: usize) -> Range<usize> {

@@ -307,7 +307,9 @@ impl Tiers {
             return Some(self.health_of_filter(before));
         }
         // Where there is one cache, all are; else nobody needs to wait for whoever has a shard.
-        lock(&self.shards[0]).health()?;
+        if let Some(first) = self.shards.first() {
+            lock(first).health()?;
+        }
         let shards: Vec<_> = self.shards.iter().map(lock).collect();
         let parts: Option<Vec<_>> = shards.iter().map(|shard| shard.health()).collect();
         let mut whole = Health::of_parts(parts?);
@@ -341,15 +343,18 @@ impl Tiers {
     pub fn enter<'b>(
         &self,
         shard: usize,
-        blocks: impl Iterator<Item = (Block<'b>, &'b Entry)>,
+        blocks: usize,
+        entry_of: impl Fn(usize) -> &'b Entry,
+        block_of: impl Fn(usize) -> Block<'b>,
         gathered: &mut Gathered,
         mut tell: impl FnMut(usize),
     ) -> Result<(), Full> {
         let (mut held, key_bits) = (lock(&self.shards[shard]), self.key_bits.load(Ordering::Relaxed));
         if let Some(packed) = held.alone() {
-            return gathered.enter(packed, shard, blocks.map(|(_, entry)| &entry.states), key_bits, tell);
+            return gathered.enter(packed, shard, blocks, |block| &entry_of(block).states, key_bits, tell);
         }
-        for (block, entry) in blocks {
+        for number in 0..blocks {
+            let (block, entry) = (block_of(number), entry_of(number));
             let range = entry.states.range(shard);
             if range.is_empty() && entry.parents.is_empty() {
                 tell(0);

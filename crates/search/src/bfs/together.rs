@@ -82,9 +82,11 @@ impl<M: Model + ?Sized> Search<'_, M> {
     pub(super) fn enter_shard(&self, shard: usize, worker: &mut Worker) {
         let gathering = read(&self.gathering);
         let mut row = gathering.row(shard).iter();
-        let blocks = gathering.blocks[..gathering.count].iter().map(|block| (block.block(), &block.entry));
+        let blocks = &gathering.blocks[..gathering.count];
+        let (entry_of, block_of) = (|number: usize| &blocks[number].entry, |number: usize| blocks[number].block());
         let tell = |fresh: usize| row.by_ref().take(1).for_each(|place| place.store(fresh as u32, Ordering::Relaxed));
-        if read(&self.tiers).enter(shard, blocks, &mut worker.gathered, tell).is_err() {
+        let gathered = &mut worker.gathered;
+        if read(&self.tiers).enter(shard, blocks.len(), entry_of, block_of, gathered, tell).is_err() {
             let left = row.inspect(|place| place.store(0, Ordering::Relaxed)).count();
             self.full.fetch_min(gathering.count - left - 1, Ordering::Relaxed);
         }
