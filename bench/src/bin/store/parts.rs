@@ -5,7 +5,7 @@ use crate::stream::Stream;
 use plimsoll_store::batch::Batch;
 use plimsoll_store::packing::Packing;
 use plimsoll_store::{
-    Answer, Buffers, Chain, Codec, Coder, Entry, Grant, Keys, Needs, Note, Queue, Row, StepLog, Tiers,
+    Answer, Buffers, Chain, Codec, Coder, Entry, Gathered, Grant, Keys, Needs, Note, Queue, Row, StepLog, Tiers,
 };
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ fn enter(stream: &Stream, codec: Codec, before: usize) -> Option<Measure> {
     let mut coder = coder(stream, codec)?;
     let tiers = Tiers::exact(&coder, SHARD_BITS, &Grant::unlimited()).ok()?;
     let needs = Needs { sorted: true, ..tiers.needs() };
-    let mut time = Duration::ZERO;
+    let (mut time, mut gathered) = (Duration::ZERO, Gathered::default());
     for round in 0..=before {
         let (mut entries, mut keys) = (Vec::new(), Keys::default());
         for block in &stream.blocks {
@@ -127,10 +127,10 @@ fn enter(stream: &Stream, codec: Codec, before: usize) -> Option<Measure> {
         }
         tiers.look_at(&coder);
         let mut work = || {
-            for (block, entry) in stream.blocks.iter().zip(&entries) {
-                for shard in 0..tiers.shards() {
-                    tiers.enter(shard, block.block(), entry).expect("there is memory");
-                }
+            let (entry_of, block_of) = (|block: usize| &entries[block], |block: usize| stream.blocks[block].block());
+            for shard in 0..tiers.shards() {
+                let entered = tiers.enter(shard, entries.len(), entry_of, block_of, &mut gathered, |_| {});
+                entered.expect("there is memory");
             }
         };
         if round < before { work() } else { time = measured(&mut work) }

@@ -36,6 +36,8 @@ impl Crew {
     /// Bytes for what each worker has met lately, where there is little memory and where there is enough: half of what many
     /// processors have as second cache.
     pub const RECENT_BYTES: [usize; 2] = [128 << 10, 512 << 10];
+    /// Successors of a wave for each worker without which they would wait for each other more than work.
+    const SUCCESSORS_EACH: usize = 1024;
     /// Blocks of wide states have fewer of them: so many words of successors are enough.
     const BLOCK_WORDS: usize = 1 << 19;
 
@@ -57,7 +59,7 @@ impl Crew {
             block_successors: Crew::BLOCK_SUCCESSORS,
             shared_block_successors: [512, 8192],
             blocks_each: Crew::BLOCKS_EACH[0],
-            shared_successors: 4096,
+            shared_successors: (workers * Crew::SUCCESSORS_EACH).max(4096),
             shard_bits: shard_bits(workers),
             recent_bytes: Crew::RECENT_BYTES[0],
         }

@@ -46,7 +46,8 @@ impl Told {
 /// The blocks of a part of a wave while shards are entered.
 #[derive(Default)]
 pub(super) struct Gathering {
-    /// In order. Between two parts others lie here, of which nobody wants to know anything.
+    /// In order, in boxes so that they are exchanged quickly. Between two parts others lie here, of which nobody wants to know anything.
+    #[allow(clippy::vec_box)]
     blocks: Vec<Box<Expansion>>,
     /// How many of them are entered.
     count: usize,
@@ -59,7 +60,8 @@ impl Gathering {
     /// Prepares to enter the first blocks into so many shards.
     fn prepare(&mut self, count: usize, shards: usize) {
         self.count = count;
-        self.row_len = count.next_multiple_of(LINE_COUNTS);
+        // There is a row also where no block has keys.
+        self.row_len = count.max(1).next_multiple_of(LINE_COUNTS);
         self.fresh.resize_with(self.row_len * shards, AtomicU32::default);
     }
 
@@ -196,5 +198,26 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         }
         let encoded = blocks.iter().take_while(|block| block.done == Done::Encoded);
         Ok(encoded.fold((0, 0), |(count, keys), block| (count + 1, keys + block.entry.len())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_fresh_is_added_up_over_shards_for_any_number_of_blocks() {
+        let mut gathering = Gathering::default();
+        // The last of these have fewer blocks or shards than were there before.
+        for (blocks, shards) in [(5, 4), (40, 8), (0, 8), (17, 1), (3, 2)] {
+            gathering.prepare(blocks, shards);
+            for shard in 0..shards {
+                for (block, place) in gathering.row(shard).iter().enumerate() {
+                    place.store((shard * 100 + block) as u32, Ordering::Relaxed);
+                }
+            }
+            let sums = (0..blocks).map(|block| (0..shards).map(|shard| shard * 100 + block).sum::<usize>());
+            assert_eq!(gathering.fresh_of(blocks), sums.collect::<Vec<_>>());
+        }
     }
 }

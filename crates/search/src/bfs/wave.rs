@@ -11,6 +11,9 @@ const LEAST_STATES: usize = 16;
 /// Successors of a wave while the store learns.
 const LEARNING_SUCCESSORS: usize = 1024;
 
+/// Nobody is called before so many waves could have been shared.
+const FIRST_WAVES: usize = 16;
+
 /// Some states of a level, the first ones in the queue; or a part of them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wave {
@@ -64,7 +67,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         // A wave that had begun ends where it would have ended.
         let states = if wave_left > 0 { wave_left } else { states };
         let wide = states.saturating_mul(degree) >= shared_successors;
-        let worth_it = workers > 1 && !samples && wide;
+        // Until threads run and have memory a small search is done.
+        let is_small = self.followers == 0 && ledger.tally.stats.transitions < (shared_successors * FIRST_WAVES) as u64;
+        let worth_it = workers > 1 && !samples && wide && !is_small;
         let shared = worth_it && self.has_shards();
         let block_successors = if shared {
             let [least, most] = search.crew.shared_block_successors;
