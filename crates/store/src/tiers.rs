@@ -453,7 +453,7 @@ impl Shard {
         }
         if let Table::Packed(younger) = &mut self.last {
             younger.reserve(range.len(), key_bits)?;
-            layered::enter_younger_first(younger, &self.frozen, states, range);
+            layered::enter_younger_first(younger, &mut self.frozen, states, range);
             return Ok(());
         }
         let frozen = &self.frozen;

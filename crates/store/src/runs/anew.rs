@@ -61,6 +61,7 @@ impl Layers {
     ) -> Result<(), Shortage> {
         assert!(self.can_be_written_anew() && self.candidates.is_empty());
         let start = Instant::now();
+        self.is_anew = true;
         self.sieve = None;
         self.grant.give_back(std::mem::take(&mut self.reserve));
         // Filters come when the tree is gone.

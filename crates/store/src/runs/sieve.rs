@@ -389,6 +389,13 @@ impl<'a> Asked<'a> {
     }
 }
 
+impl Asked<'_> {
+    /// The keys of those that a run knew.
+    pub fn known(&self) -> impl Iterator<Item = u128> {
+        self.items.iter().map(Cell::get).filter(|item| item[4] & KNOWN != 0).map(|item| key_of(&item))
+    }
+}
+
 impl<'a> Question<'a> {
     #[inline(always)]
     pub fn key(&self) -> u128 {

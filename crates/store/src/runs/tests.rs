@@ -61,7 +61,8 @@ impl Twin {
     fn flush(&mut self) -> Result<(), Shortage> {
         self.layers.begin_flush(SHARD_BITS, self.table.len() as u64, 0);
         self.layers.write(5, &self.table, [self.layers.level; 2], 100)?;
-        self.table = Packed::new(self.bits, SHARD_BITS, &self.arena).unwrap();
+        let table = Packed::new(self.bits, SHARD_BITS, &self.arena).unwrap();
+        self.table = if self.layers.keeps_all() { table.with_marks() } else { table };
         self.layers.end_flush(0)
     }
 
@@ -69,7 +70,13 @@ impl Twin {
         let (mut survivors, mut found) = (Survivors::default(), Vec::new());
         while self.layers.fill(self.layers.level)? {
             for shard in 0..1 << SHARD_BITS {
-                self.layers.sift(shard).map_err(Shortage::Disk)?;
+                let table = &mut self.table;
+                let on_disk = |key| {
+                    if self.layers.keeps_all() {
+                        table.mark(key)
+                    }
+                };
+                self.layers.sift(shard, on_disk).map_err(Shortage::Disk)?;
             }
             while self.layers.survivors(&mut survivors)? {
                 assert!(survivors.origins.iter().all(|&(_, position)| position == 8));
