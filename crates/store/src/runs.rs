@@ -9,7 +9,7 @@
 //! their order, so what survives is numbered as if it had been found at once. Runs of different age become one only when no
 //! candidate waits: from then on they answer for all.
 //!
-//! Runs are merged like those of a log-structured tree: one that is not twice as large as all younger ones together is
+//! Runs are merged like those of a log-structured tree: one that is not three times as large as all younger ones together is
 //! merged with them, so there are few, and a key is written again a few times only.
 
 mod anew;
@@ -52,7 +52,7 @@ const RESERVE: u64 = 32;
 /// Generations of tables in memory.
 const GENERATIONS: u64 = 2;
 /// A run is merged with the younger ones unless it is so many times as large.
-const FEWEST_TIMES: u64 = 2;
+const FEWEST_TIMES: u64 = 3;
 
 /// Candidates wait to the end of a level, unless memory was emptied so often meanwhile: each time leaves a run for which all that come later are
 /// looked for, and looking passes over all runs once.
@@ -194,11 +194,16 @@ impl Layers {
     }
 
     /// Keeps memory aside, if there is any: without an index nothing can be written.
-    pub(crate) fn keep_reserve(&mut self) {
+    pub fn keep_reserve(&mut self) {
         let bytes = self.grant.cap_bytes() / RESERVE;
         if self.reserve == 0 && self.grant.take(bytes) {
             self.reserve = bytes;
         }
+    }
+
+    /// Whoever writes or merges runs may have it, and keeps it aside again afterwards.
+    pub fn lend_reserve(&mut self) {
+        self.grant.give_back(std::mem::take(&mut self.reserve));
     }
 
     /// What the store can have, beside what others have taken of the same memory or want.
@@ -227,7 +232,7 @@ impl Layers {
     pub(crate) fn begin_flush(&mut self, shard_bits: u32, keys: u64, others_bytes: u64) {
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         self.unmerged += 1;
-        self.grant.give_back(std::mem::take(&mut self.reserve));
+        self.lend_reserve();
         if self.shards.is_empty() {
             let sketch = || (self.keep != Keep::All).then(|| Distinct::new(shard_bits));
             let shard = |_| Mutex::new(Shard { runs: Vec::new(), sketch: sketch() });
@@ -262,7 +267,7 @@ impl Layers {
         if is_seldom { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
     }
 
-    /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be half as many more
+    /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be a third to a half as many more
     /// before the largest run is written again ([`FEWEST_TIMES`]).
     fn filter_bytes(&self, keys: u64) -> u64 {
         (self.filter_bytes as u128 * 2 / 3 * keys as u128 / self.filter_keys.max(1) as u128) as u64

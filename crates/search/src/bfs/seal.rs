@@ -144,8 +144,21 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             layers.end_seal(level);
             Ok(())
         })?;
+        if !std::mem::take(&mut self.unmerged) {
+            return Ok(());
+        }
+        // Runs that cannot be merged for want of an index are asked again and again.
         let shards = read(&self.search.tiers).shards();
-        if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
+        self.with_layers(|layers| {
+            layers.lend_reserve();
+            Ok(())
+        })?;
+        let merged = self.for_shards(MERGE, shards);
+        self.with_layers(|layers| {
+            layers.keep_reserve();
+            Ok(())
+        })?;
+        merged
     }
 
     /// The same, but nothing is too old and nothing is merged.

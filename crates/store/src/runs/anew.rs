@@ -63,7 +63,7 @@ impl Layers {
         let start = Instant::now();
         self.is_anew = true;
         self.sieve = None;
-        self.grant.give_back(std::mem::take(&mut self.reserve));
+        self.lend_reserve();
         // Filters come when the tree is gone.
         self.filter_bytes = 0;
         let shard_bits = self.shards.len().ilog2();
