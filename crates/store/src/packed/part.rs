@@ -200,21 +200,20 @@ impl Part {
 
     /// The keys in a line but for the bits that all have in common, and whether they are at home there.
     fn keys_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
-        self.marked_or_not::<LONG>(number).map(|(key, home, _)| (key, home))
+        self.some_of::<LONG>(number, |_| true)
     }
 
     /// The same without those that have a mark.
     fn unmarked_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
-        self.marked_or_not::<LONG>(number).filter(|(.., is_marked)| !is_marked).map(|(key, home, _)| (key, home))
+        self.some_of::<LONG>(number, move |place| !self.geometry.is_marked(self.lines.line(number), place))
     }
 
-    fn marked_or_not<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool, bool)> + '_ {
+    fn some_of<const LONG: bool>(&self, number: usize, is: impl Fn(u32) -> bool) -> impl Iterator<Item = (u128, bool)> {
         let (geometry, line) = (&self.geometry, self.lines.line(number));
         let base = geometry.base(number);
-        (0..geometry.held(line)).map(move |place| {
-            let (key, is_home) = geometry.key::<LONG>(number, base, line, place);
-            (key, is_home, geometry.is_marked(line, place))
-        })
+        (0..geometry.held(line))
+            .filter(move |&place| is(place))
+            .map(move |place| geometry.key::<LONG>(number, base, line, place))
     }
 
     /// Visits all keys as they lie, without the bits they have in common.
