@@ -98,6 +98,48 @@ impl Twin {
     }
 }
 
+/// Each time that tables leave while candidates wait there is one more run to look into.
+#[test]
+fn many_runs_that_cannot_be_merged_are_a_reason_to_look() {
+    let mut twin = Twin::new(Keep::All, 50, Faulty::sound());
+    let mut number = 0;
+    for _ in 0..3 {
+        for flush in 0..=MOST_UNMERGED {
+            assert_eq!(twin.layers.should_settle(), flush == MOST_UNMERGED);
+            (0..100).for_each(|_| {
+                number += 1u128;
+                twin.meet(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835));
+            });
+            if flush < MOST_UNMERGED {
+                twin.flush().unwrap();
+            }
+        }
+        twin.seal().unwrap();
+        assert!(!twin.layers.should_settle());
+    }
+}
+
+/// What is kept aside is enough to merge runs when all other memory is taken.
+#[test]
+fn runs_are_merged_in_the_memory_kept_aside() {
+    let mut twin = Twin::new(Keep::All, 50, Faulty::sound());
+    for number in 0..40_000u128 {
+        twin.meet(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835));
+        if number % 20_000 == 19_999 {
+            twin.flush().unwrap();
+        }
+    }
+    let grant = twin.layers.grant.clone();
+    assert!(grant.take(grant.left_bytes()));
+    let runs = |twin: &Twin| twin.layers.report().runs;
+    // Looking for candidates takes no memory, and merging would.
+    twin.seal().unwrap();
+    assert_eq!(runs(&twin), 2);
+    twin.layers.lend_reserve();
+    twin.layers.merge(5).unwrap();
+    assert_eq!(runs(&twin), 1);
+}
+
 #[test]
 fn a_candidate_is_old_exactly_if_it_was_met_before() {
     for (bits, range, level) in [(24, 1 << 14, DENSE_LEVELS), (50, 40_000, 0), (100, 30_000, DENSE_LEVELS)] {
