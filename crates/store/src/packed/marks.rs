@@ -68,9 +68,32 @@ mod tests {
     use crate::arena::Arena;
     use crate::budget::Grant;
     use crate::packed::Run;
+    use crate::packed::part::Part;
     use plimsoll_ir::random::Draw;
     use std::collections::BTreeSet;
     use std::sync::atomic::AtomicU8;
+
+    /// Where lines are full keys make way for others, which have no marks.
+    #[test]
+    fn what_takes_the_place_of_a_key_has_not_its_mark() {
+        let (mut draw, arena) = (Draw::new(0), Arena::new(Grant::unlimited()));
+        let mut part = Part::new(44, 0, 512, &arena).unwrap();
+        part.geometry = part.geometry.with_marks();
+        let (mut unmarked, mut marked) = (BTreeSet::new(), 0);
+        while part.len * 100 < part.places() * 99 {
+            let key = (draw.bits() as u128) << 84 >> 84 << 84;
+            if part.insert_key::<false>(key) && draw.below(2) == 0 {
+                part.mark::<false>(key);
+                marked += 1;
+            } else {
+                unmarked.insert(key);
+            }
+        }
+        let mut streamed = BTreeSet::new();
+        part.stream::<false>(usize::MAX, &mut |key| assert!(streamed.insert(key)));
+        assert!(streamed.is_superset(&unmarked));
+        assert!(streamed.len() < unmarked.len() + marked / 2, "hardly any mark is left");
+    }
 
     /// Whatever happens to a table, what was not marked is streamed.
     #[test]
