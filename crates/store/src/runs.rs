@@ -9,9 +9,7 @@
 //! their order, so what survives is numbered as if it had been found at once. Runs of different age become one only when no
 //! candidate waits: from then on they answer for all.
 //!
-//! A table that leaves need not write what a run knew when its candidates were looked for, nor what has come into a younger table meanwhile
-//! (`packed/marks.rs`): runs that are kept for ever answer for such a key already, or the younger table does and leaves later. Where levels are
-//! given up a run may go before a table that came after it, so there all keys are written.
+//! What a run that is kept for ever or a younger table knows need not be written again: `packed/marks.rs`.
 //!
 //! Runs are merged like those of a log-structured tree: one that is not three times as large as all younger ones together is
 //! merged with them, so there are few, and a key is written again a few times only.

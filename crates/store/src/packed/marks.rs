@@ -1,5 +1,6 @@
-//! Keys that need not be written when their table leaves memory, for they are on disk already or in a younger table: each has a mark, one
-//! bit for each place at the end of a line.
+//! Keys that need not be written when their table leaves memory: each has a mark, one bit for each place at the end of a line. A run that is
+//! kept for ever has answered for such a key and will, or it has come into a younger table, which leaves later. Where levels are given up
+//! a run may go before a table that came after it, so there are no marks.
 //!
 //! A mark may be lost at any time, and then a key is written twice. But a key that is marked and nowhere else would be forgotten: so an
 //! empty place has no mark, and keys that move leave theirs behind.
