@@ -50,3 +50,21 @@ impl ChoiceFacts {
             writeln!(out, "  chosen after {} states; expected: {}", show_count(self.sampled as u64), all.join("; "));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_up_is_not_said_to_hold() {
+        let choice =
+            || Choice { form: Form::Tree, sampled: 4096, packed_bytes: None, tree_bytes: 5.0, wide_bytes: None };
+        let shown = |instead| {
+            let mut out = String::new();
+            ChoiceFacts::new(choice(), instead).show(&mut out);
+            out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(None)[0], "store tree");
+        assert_eq!(shown(Some("packed"))[..2], ["store packed", "given up tree"]);
+    }
+}
