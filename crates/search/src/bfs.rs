@@ -30,9 +30,7 @@ pub use crew::Crew;
 use expansion::{Done, Expansion};
 use ledger::{End, Ledger};
 use plimsoll_model::{Conventions, GaveUp, Model};
-use plimsoll_store::{
-    Chain, Full, Gathered, Keys, Needs, Outlook, Queue, Recent, SharedCoder, Shortage, StepLog, Tiers,
-};
+use plimsoll_store::{Chain, Full, Gathered, Keys, Needs, Outlook, Queue, Recent, SharedCoder, StepLog, Tiers};
 pub use saved::{Company, Keeper, Saved};
 use saved::{Mark, Place};
 use seal::Settled;
@@ -291,7 +289,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         let tiers = read(&self.tiers);
         let done = match (phase, tiers.layers()) {
             (FLUSH, _) => tiers.flush(shard),
-            (SIFT, Some(layers)) => layers.sift(shard).map_err(Shortage::Disk),
+            (SIFT, _) => tiers.sift(shard),
             (_, Some(layers)) => layers.merge(shard),
             (_, None) => Ok(()),
         };

@@ -227,6 +227,7 @@ fn a_tree_that_takes_too_much_memory_is_given_up() {
                 let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
                 let report = compare_with(&model, &truth, setup, ask, 0);
                 given_up += report.whole_states as u32;
+                assert_eq!(report.gave_up_tree, report.whole_states);
             }
         }
     }
@@ -247,7 +248,7 @@ fn a_tree_is_given_up_for_packed_keys_where_states_have_few_bits() {
                 let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
                 let store = layered(&model, setup, 0, sound()).with_packing(&model.used_bits());
                 let seen = compare_store(&model, &truth, setup, ask, store);
-                assert!(!seen.report.whole_states);
+                assert!(!seen.report.whole_states && seen.report.gave_up_tree == seen.ended_packed);
                 given_up += seen.ended_packed as u32;
                 known += if seen.ended_packed { seen.report.known } else { 0 };
             }

@@ -9,6 +9,7 @@
 pub mod faulty;
 
 use crate::budget::Grant;
+use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -24,6 +25,10 @@ pub const SLOT: usize = 64 << 10;
 pub trait Disk: Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Gives back the space of what was written there, which is not read any more.
+    fn discard(&self, _offset: u64, _bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Returns when everything written will still be there after a crash.
     fn sync(&self) -> io::Result<()>;
 }
@@ -35,6 +40,11 @@ impl Disk for File {
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(bytes, offset)
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(self, hole, offset, bytes)?)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -62,8 +72,16 @@ pub struct Spill {
 #[derive(Debug, Default)]
 struct Places {
     free: Vec<u32>,
+    /// Those whose space was given back.
+    hollow: Vec<u32>,
     count: u32,
+    /// The system does not take space back.
+    keeps: bool,
 }
+
+/// Free places are given back when there are so many and little of the budget is left, which others have a part of.
+const MANY_FREE: usize = 1024;
+const SHORT_SHARE: u64 = 3;
 
 /// Why a slot could not be written or read.
 #[derive(Debug)]
@@ -155,7 +173,28 @@ impl Spill {
     }
 
     pub fn release(&self, slot: Slot) {
-        self.places().free.push(slot.place);
+        let mut places = self.places();
+        places.free.push(slot.place);
+        let is_short = || self.grant.left_bytes() < self.grant.cap_bytes() / SHORT_SHARE;
+        if places.free.len() >= MANY_FREE && !places.keeps && is_short() {
+            self.give_back(&mut places);
+        }
+    }
+
+    /// Gives the space of free places back to the system, and the bytes to the budget.
+    #[cold]
+    fn give_back(&self, places: &mut Places) {
+        let disks = self.disks.len() as u32;
+        // Places that lie side by side go together.
+        places.free.sort_unstable_by_key(|place| (place % disks, *place));
+        for run in places.free.chunk_by(|one, other| one + disks == *other) {
+            let ((disk, offset), bytes) = (self.address(run[0]), (run.len() * self.slot_bytes) as u64);
+            places.keeps |= disk.discard(offset, bytes).is_err();
+        }
+        if !places.keeps {
+            self.grant.give_back((places.free.len() * self.slot_bytes) as u64);
+            places.hollow.append(&mut places.free);
+        }
     }
 
     /// Bytes that were written, and read.
@@ -179,7 +218,14 @@ impl Spill {
         if let Some(place) = places.free.pop() {
             return Some(place);
         }
-        if places.count == u32::MAX || !self.grant.take(self.slot_bytes as u64) {
+        if !self.grant.take(self.slot_bytes as u64) {
+            return None;
+        }
+        if let Some(place) = places.hollow.pop() {
+            return Some(place);
+        }
+        if places.count == u32::MAX {
+            self.grant.give_back(self.slot_bytes as u64);
             return None;
         }
         places.count += 1;
@@ -198,14 +244,15 @@ impl Spill {
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        self.grant.give_back(self.places().count as u64 * self.slot_bytes as u64);
+        let places = self.places();
+        self.grant.give_back((places.count as u64 - places.hollow.len() as u64) * self.slot_bytes as u64);
     }
 }
 
 impl std::fmt::Debug for Spill {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Places { free, count } = &*self.places();
-        write!(out, "Spill({count} slots, {} free)", free.len())
+        let Places { free, hollow, count, .. } = &*self.places();
+        write!(out, "Spill({count} slots, {} free, {} given back)", free.len(), hollow.len())
     }
 }
 
@@ -239,6 +286,73 @@ mod tests {
         assert_eq!(spill.traffic(), [31 * 100, 30 * 100]);
         drop(spill);
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    /// What one spill does not need any more another one can have.
+    #[test]
+    fn where_disk_is_short_freed_slots_go_back_to_the_budget() {
+        let budget = Budget::new(3 * MANY_FREE as u64 * 128);
+        let spill = || {
+            let disks = [Faulty::sound(), Faulty::sound()].map(|disk| Box::new(disk) as Box<dyn Disk>);
+            Spill::over(disks.into(), 128, budget.grant("spill", u64::MAX))
+        };
+        let (first, second) = (spill(), spill());
+        let fill = |spill: &Spill, count: usize| -> Vec<Slot> {
+            (0..count).map(|number| spill.put(&content(number)).unwrap()).collect()
+        };
+        let mut slots = fill(&first, 5 * MANY_FREE / 2);
+        // Every second one, so that few lie side by side.
+        let (mut at, mut kept) = (0, Vec::new());
+        slots.drain(..).for_each(|slot| {
+            at += 1;
+            if at % 2 == 0 { first.release(slot) } else { kept.push((at - 1, slot)) }
+        });
+        assert_eq!(budget.used_bytes(), 3 * MANY_FREE as u64 / 2 * 128);
+        let others = fill(&second, MANY_FREE);
+        // Places that were given back are taken again, and nothing else has changed.
+        let again = fill(&first, 3 * MANY_FREE / 4);
+        assert!(matches!(first.put(&content(1)), Err(SpillError::Full)));
+        let mut bytes = [0; 100];
+        let all = kept.iter().map(|(number, slot)| (&first, *number, slot));
+        let all = all.chain(others.iter().enumerate().map(|(number, slot)| (&second, number, slot)));
+        for (spill, number, slot) in all.chain(again.iter().enumerate().map(|(number, slot)| (&first, number, slot))) {
+            spill.read(slot, &mut bytes).unwrap();
+            assert_eq!(bytes[..], content(number));
+        }
+        drop((first, second));
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    /// A disk that takes no space back is used as before; files do, if their system can.
+    #[test]
+    fn freed_slots_of_a_disk_that_takes_nothing_back_stay() {
+        struct Plain(Faulty);
+        impl Disk for Plain {
+            fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+                self.0.write_at(bytes, offset)
+            }
+            fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+                self.0.read_at(bytes, offset)
+            }
+            fn sync(&self) -> io::Result<()> {
+                self.0.sync()
+            }
+        }
+        let file = tempfile::tempfile().unwrap();
+        for disk in [Box::new(Plain(Faulty::sound())) as Box<dyn Disk>, Box::new(file)] {
+            let budget = Budget::new(2 * MANY_FREE as u64 * 4096);
+            let spill = Spill::over(vec![disk], 4096, budget.grant("spill", u64::MAX));
+            let put = |number: usize| spill.put(&content(number)).unwrap();
+            let slots: Vec<Slot> = (0..2 * MANY_FREE).map(put).collect();
+            slots.into_iter().for_each(|slot| spill.release(slot));
+            let slots: Vec<Slot> = (0..2 * MANY_FREE).map(|number| put(number + 1)).collect();
+            assert!(matches!(spill.put(&content(1)), Err(SpillError::Full)));
+            let mut bytes = [0; 100];
+            for (number, slot) in slots.iter().enumerate() {
+                spill.read(slot, &mut bytes).unwrap();
+                assert_eq!(bytes[..], content(number + 1));
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! may get longer.
 
 pub(crate) mod geometry;
+mod marks;
 mod part;
 pub(crate) mod tagged;
 pub(crate) mod waiting;
@@ -500,14 +501,15 @@ impl Packed {
         count
     }
 
-    /// Takes the mark from those of the keys with a mark that are here, and returns how many. Keys whose homes are full are tried again together, as when
-    /// keys are inserted: otherwise whoever looks for what is not here waits for one line after the other.
-    pub fn recognise(&self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
+    /// Says of fresh keys that are here that they are not, and returns how many; they are in a younger table and need not be written by this one. Keys
+    /// whose homes are full are tried again together, as when keys are inserted: otherwise whoever looks for what is not here waits for one line after
+    /// the other.
+    pub fn recognise(&mut self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
         by_length!(self, LONG => self.recognise_with::<LONG>(keys, fresh, places))
     }
 
     #[inline(always)]
-    fn recognise_with<const LONG: bool>(&self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
+    fn recognise_with<const LONG: bool>(&mut self, keys: Run, fresh: &[AtomicU8], places: &mut Vec<u32>) -> usize {
         places.clear();
         for (index, (&high, fresh)) in keys.high.iter().zip(fresh).enumerate() {
             if fresh.load(Ordering::Relaxed) == 1 && !self.is_too_long(keys.key(index)) {
@@ -524,8 +526,9 @@ impl Packed {
         };
         places.retain(|&index| {
             let key = keys.key(index as usize);
-            let part = &self.parts[self.part_of((key >> 64) as u64)];
-            let Some(known) = part.is_at::<LONG>(key, 1) else {
+            let part = self.part_of((key >> 64) as u64);
+            let part = &mut self.parts[part];
+            let Some(known) = part.mark_at::<LONG>(key, 1) else {
                 part.ask_elsewhere((key >> 64) as u64, 2);
                 return true;
             };
@@ -535,8 +538,9 @@ impl Packed {
         for attempt in 2..=TRIES {
             places.retain(|&index| {
                 let key = keys.key(index as usize);
-                let part = &self.parts[self.part_of((key >> 64) as u64)];
-                let Some(known) = part.is_at::<LONG>(key, attempt) else {
+                let part = self.part_of((key >> 64) as u64);
+                let part = &mut self.parts[part];
+                let Some(known) = part.mark_at::<LONG>(key, attempt) else {
                     part.ask_elsewhere((key >> 64) as u64, attempt + 1);
                     return true;
                 };
@@ -582,7 +586,7 @@ impl Packed {
         }
     }
 
-    /// Visits all keys in ascending order, without the bits they have in common.
+    /// Visits all keys but those with a mark in ascending order, without the bits they have in common.
     pub fn stream(&self, visit: impl FnMut(u128)) {
         self.stream_within(usize::MAX, visit);
     }

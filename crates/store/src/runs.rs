@@ -9,7 +9,9 @@
 //! their order, so what survives is numbered as if it had been found at once. Runs of different age become one only when no
 //! candidate waits: from then on they answer for all.
 //!
-//! Runs are merged like those of a log-structured tree: one that is not twice as large as all younger ones together is
+//! What a run that is kept for ever or a younger table knows need not be written again: `packed/marks.rs`.
+//!
+//! Runs are merged like those of a log-structured tree: one that is not three times as large as all younger ones together is
 //! merged with them, so there are few, and a key is written again a few times only.
 
 mod anew;
@@ -52,7 +54,11 @@ const RESERVE: u64 = 32;
 /// Generations of tables in memory.
 const GENERATIONS: u64 = 2;
 /// A run is merged with the younger ones unless it is so many times as large.
-const FEWEST_TIMES: u64 = 2;
+const FEWEST_TIMES: u64 = 3;
+
+/// Candidates wait to the end of a level, unless memory was emptied so often meanwhile: each time leaves a run for which all that come later are
+/// looked for, and looking passes over all runs once.
+const MOST_UNMERGED: u32 = 4;
 
 /// As many levels are kept at least, if nobody says how many.
 const LEAST_LEVELS: u32 = 2;
@@ -91,6 +97,8 @@ pub struct LayersReport {
     pub levels: Option<u32>,
     /// States are written as they are, for they have no short keys.
     pub whole_states: bool,
+    /// A tree was given up: what is above, or packed keys, came instead.
+    pub gave_up_tree: bool,
     /// Processor time for emptying memory, for asking runs and for merging them, waiting for the disk included.
     pub flush_seconds: f64,
     pub ask_seconds: f64,
@@ -131,6 +139,8 @@ pub struct Layers {
     /// Memory for all filters, and the keys they are for.
     filter_bytes: u64,
     filter_keys: u64,
+    /// How often memory was emptied since no candidate waited.
+    unmerged: u32,
     /// Memory kept aside for the indexes of runs that are written when there is no other.
     reserve: u64,
     /// Memory that others want, and should find when tables have left.
@@ -139,6 +149,8 @@ pub struct Layers {
     pub(crate) level: u32,
     /// Words of the vectors whose hashes keys are; 0 if keys tell states apart.
     width: usize,
+    /// Were all keys taken apart once?
+    is_anew: bool,
     counts: Counts,
 }
 
@@ -171,10 +183,12 @@ impl Layers {
             read: 0,
             filter_bytes: 0,
             filter_keys: 0,
+            unmerged: 0,
             reserve: 0,
             wanted: 0,
             level: 0,
             width: 0,
+            is_anew: false,
             counts: Counts::default(),
         };
         layers.keep_reserve();
@@ -182,11 +196,16 @@ impl Layers {
     }
 
     /// Keeps memory aside, if there is any: without an index nothing can be written.
-    pub(crate) fn keep_reserve(&mut self) {
+    pub fn keep_reserve(&mut self) {
         let bytes = self.grant.cap_bytes() / RESERVE;
         if self.reserve == 0 && self.grant.take(bytes) {
             self.reserve = bytes;
         }
+    }
+
+    /// Whoever writes or merges runs may have it, and keeps it aside again afterwards.
+    pub fn lend_reserve(&mut self) {
+        self.grant.give_back(std::mem::take(&mut self.reserve));
     }
 
     /// What the store can have, beside what others have taken of the same memory or want.
@@ -214,7 +233,8 @@ impl Layers {
     /// for tables nor for runs.
     pub(crate) fn begin_flush(&mut self, shard_bits: u32, keys: u64, others_bytes: u64) {
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
-        self.grant.give_back(std::mem::take(&mut self.reserve));
+        self.unmerged += 1;
+        self.lend_reserve();
         if self.shards.is_empty() {
             let sketch = || (self.keep != Keep::All).then(|| Distinct::new(shard_bits));
             let shard = |_| Mutex::new(Shard { runs: Vec::new(), sketch: sketch() });
@@ -249,7 +269,7 @@ impl Layers {
         if is_seldom { SELDOM_FILTER_PERCENT } else { FILTER_PERCENT }
     }
 
-    /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be half as many more
+    /// Memory for the filter of so many keys. Two thirds of it all are for those that are there, for there will be a third to a half as many more
     /// before the largest run is written again ([`FEWEST_TIMES`]).
     fn filter_bytes(&self, keys: u64) -> u64 {
         (self.filter_bytes as u128 * 2 / 3 * keys as u128 / self.filter_keys.max(1) as u128) as u64
@@ -323,8 +343,8 @@ impl Layers {
         Ok(self.sifted > 0)
     }
 
-    /// Asks the runs of one shard for the candidates in the sieve.
-    pub fn sift(&self, shard: usize) -> Result<(), SpillError> {
+    /// Asks the runs of one shard for the candidates in the sieve, and tells which keys they know.
+    pub(crate) fn sift(&self, shard: usize, mut on_disk: impl FnMut(u128)) -> Result<(), SpillError> {
         let start = Instant::now();
         let sieve = self.sieve.as_ref().expect("it was filled");
         let told_bits = self.shards.len().ilog2();
@@ -343,6 +363,7 @@ impl Layers {
                     counts.longest_back.fetch_max(back.into(), Ordering::Relaxed);
                 }
             }
+            asked.known().for_each(&mut on_disk);
             if let Some(sketch) = sketch {
                 asked.open().for_each(|new| sketch.add((new.key() << told_bits >> told_bits >> 64) as u64));
             }
@@ -360,9 +381,15 @@ impl Layers {
         Ok(true)
     }
 
+    /// Are there so many runs that were not merged, for candidates wait, that these should be looked for now?
+    pub fn should_settle(&self) -> bool {
+        self.unmerged >= MOST_UNMERGED && !self.candidates.is_empty()
+    }
+
     /// Takes note that no candidate waits.
     pub fn settle(&mut self) {
         assert!(self.candidates.is_empty());
+        self.unmerged = 0;
         for shard in &mut self.shards {
             let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
             shard.runs.iter_mut().for_each(Run::settle);
@@ -475,6 +502,7 @@ impl Layers {
             read_bytes,
             levels: self.kept_levels(),
             whole_states: self.width > 0,
+            gave_up_tree: self.is_anew,
             flush_seconds: seconds(&counts.flushing),
             ask_seconds: seconds(&counts.asking),
             merge_seconds: seconds(&counts.merging),

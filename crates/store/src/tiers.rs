@@ -491,7 +491,7 @@ impl Shard {
         }
         if let Table::Packed(younger) = &mut self.last {
             younger.reserve(range.len(), key_bits)?;
-            return Ok(layered::enter_younger_first(younger, &self.frozen, states, range));
+            return Ok(layered::enter_younger_first(younger, &mut self.frozen, states, range));
         }
         let frozen = &self.frozen;
         frozen.iter().for_each(|table| table.prefetch(states.run(range.clone())));

@@ -284,6 +284,8 @@ impl Run<'_> {
         notes.extend(health.notes(&stats));
         notes.extend(unused(options, &plan));
         let layers = layers.map(|layers| LayersFacts::new(layers, &stats, times.search));
+        let instead = layers.as_ref().and_then(|layers| layers.instead_of_tree);
+        let choice = choice.map(|choice| ChoiceFacts::new(choice, instead));
         let climbs: Vec<ClimbFacts> = climbs.iter().map(|climb| ClimbFacts::new(climb, layers.as_ref())).collect();
         let shortage = match &outcome.verdict {
             Verdict::Unknown(why) => {
@@ -307,7 +309,7 @@ impl Run<'_> {
             costs: Costs::of(&stats, times, &ledger, plan.memory_bytes),
             layers,
             climbs,
-            choice: choice.map(ChoiceFacts::new),
+            choice,
             collections: CollectionFacts::of(collections),
             shortage,
             ledger,

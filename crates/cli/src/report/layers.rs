@@ -11,6 +11,8 @@ use std::fmt::Write;
 pub struct LayersFacts {
     /// How often tables left memory.
     pub flushes: u64,
+    /// What came instead of a tree, if one was given up.
+    pub instead_of_tree: Option<&'static str>,
     /// Runs on disk at the end, their keys and their bytes.
     pub runs: u64,
     pub keys: u64,
@@ -40,11 +42,15 @@ pub struct LayersFacts {
     pub other_seconds: f64,
 }
 
+const WHOLE: &str = "whole states";
+const PACKED: &str = "packed";
+
 impl LayersFacts {
     pub fn new(report: LayersReport, stats: &Stats, search_seconds: f64) -> LayersFacts {
         let LayersReport { flush_seconds, ask_seconds, merge_seconds, .. } = report;
         LayersFacts {
             flushes: report.flushes,
+            instead_of_tree: report.gave_up_tree.then_some(if report.whole_states { WHOLE } else { PACKED }),
             runs: report.runs,
             keys: report.keys,
             disk_bytes: report.disk_bytes,
@@ -83,6 +89,9 @@ impl LayersFacts {
             let _ = writeln!(out, "{name:<18} {value:>15}");
         };
         line("level sizes", curve(&sizes.states));
+        if let Some(instead) = self.instead_of_tree {
+            line("instead of a tree", instead.into());
+        }
         line("runs on disk", format!("{} of {}", show_count(self.runs), show_bytes(self.disk_bytes)));
         line("  bytes/state", format!("{:.1}", self.disk_bytes_per_state));
         if let (Some(levels), Some(visits)) = (self.levels, self.most_visits) {

@@ -144,8 +144,21 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             layers.end_seal(level);
             Ok(())
         })?;
+        if !std::mem::take(&mut self.unmerged) {
+            return Ok(());
+        }
+        // Runs that cannot be merged for want of an index are asked again and again.
         let shards = read(&self.search.tiers).shards();
-        if std::mem::take(&mut self.unmerged) { self.for_shards(MERGE, shards) } else { Ok(()) }
+        self.with_layers(|layers| {
+            layers.lend_reserve();
+            Ok(())
+        })?;
+        let merged = self.for_shards(MERGE, shards);
+        self.with_layers(|layers| {
+            layers.keep_reserve();
+            Ok(())
+        })?;
+        merged
     }
 
     /// The same, but nothing is too old and nothing is merged.
@@ -217,10 +230,12 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     /// Must the level be sealed before it is done?
     pub(super) fn must_seal(&self, ledger: &Ledger<'a, '_, M>) -> bool {
         let search = self.search;
-        let waiting = read(&search.tiers).layers().map_or(0, |layers| layers.candidates.len() as u64);
+        let waits = |layers: &Layers| (layers.candidates.len() as u64, layers.should_settle());
+        let (waiting, should_settle) = read(&search.tiers).layers().map_or((0, false), waits);
         let states = ledger.tally.stats.states + waiting;
         waiting > 0
-            && (search.urgent.load(Ordering::Relaxed)
+            && (should_settle
+                || search.urgent.load(Ordering::Relaxed)
                 || ledger.control.limits.states.is_some_and(|most| states >= most))
     }
 

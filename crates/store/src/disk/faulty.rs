@@ -108,6 +108,13 @@ impl Disk for Faulty {
         Ok(())
     }
 
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let mut all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = all.len().min((offset + bytes) as usize);
+        all[offset as usize..end].fill(0);
+        Ok(())
+    }
+
     fn sync(&self) -> io::Result<()> {
         if may(&self.syncs_left) { Ok(()) } else { Err(io::Error::other("input/output error")) }
     }

@@ -35,6 +35,8 @@ pub struct Geometry {
     pub(super) tail_bits: u8,
     /// Bits of the tags, where keys have those: see [`super::tagged`].
     pub(super) tag_bits: u8,
+    /// Bits of the marks, none or one for each place, at the end of a line: see [`super::marks`].
+    pub(super) mark_bits: u8,
     pub(super) slots: u8,
     /// The first bit of the tails in a line.
     pub(super) tails: u16,
@@ -45,11 +47,16 @@ pub struct Geometry {
 impl Geometry {
     /// For keys of `key_bits` bits of which the first `skip` are the same in all.
     pub fn new(key_bits: u32, skip: u32, lines: usize) -> Geometry {
-        Geometry::tagged(key_bits, skip, lines, 0)
+        Geometry::laid_out(key_bits, skip, lines, [0, 0])
     }
 
     /// The same with tags of so many bits between heads and tails.
     pub fn tagged(key_bits: u32, skip: u32, lines: usize, tag_bits: u32) -> Geometry {
+        Geometry::laid_out(key_bits, skip, lines, [tag_bits, 0])
+    }
+
+    /// The same with tags and marks of so many bits.
+    pub(super) fn laid_out(key_bits: u32, skip: u32, lines: usize, [tag_bits, mark_bits]: [u32; 2]) -> Geometry {
         assert!(lines.is_multiple_of(2), "lines have neighbours");
         let lines_log = lines.ilog2();
         // Where keys are very short some zeros behind them take part.
@@ -60,7 +67,7 @@ impl Geometry {
         let tail_bits = tail_rest_bits + low_bits;
         // Lines with tags have some bits of their own at the end.
         let own_bits = if tag_bits > 0 { PASSED_BITS } else { 0 };
-        let slots = ((LINE_BITS - own_bits) / (u16::BITS + tag_bits + tail_bits)).min(HEADS);
+        let slots = ((LINE_BITS - own_bits) / (u16::BITS + tag_bits + tail_bits + mark_bits)).min(HEADS);
         let tails = if tail_bits == 0 { 0 } else { slots * (u16::BITS + tag_bits) };
         let reciprocal = u64::MAX / lines as u64;
         Geometry {
@@ -73,6 +80,7 @@ impl Geometry {
             low_bits: low_bits as u8,
             tail_bits: tail_bits as u8,
             tag_bits: tag_bits as u8,
+            mark_bits: mark_bits as u8,
             slots: slots as u8,
             tails: tails as u16,
             reciprocal,
@@ -81,7 +89,7 @@ impl Geometry {
 
     /// The same for keys of another length in another number of lines.
     pub fn with(&self, key_bits: u32, lines: usize) -> Geometry {
-        Geometry::tagged(key_bits, self.skip as u32, lines, self.tag_bits as u32)
+        Geometry::laid_out(key_bits, self.skip as u32, lines, [self.tag_bits as u32, self.mark_bits as u32])
     }
 
     /// Bits of keys that can be told apart.
@@ -273,7 +281,8 @@ impl Geometry {
     /// For keys of which `log` more bits are the same in all, in as much smaller a part of the lines. What is at home in a
     /// line, or in its neighbour, is written there in the same way.
     pub fn divided(&self, log: u32) -> Geometry {
-        let divided = Geometry::new(self.key_bits(), self.skip as u32 + log, self.lines() >> log);
+        let (skip, bits) = (self.skip as u32 + log, [self.tag_bits as u32, self.mark_bits as u32]);
+        let divided = Geometry::laid_out(self.key_bits(), skip, self.lines() >> log, bits);
         let same =
             (divided.rest_bits, divided.tail_bits, divided.slots) == (self.rest_bits, self.tail_bits, self.slots);
         assert!(same && divided.lines() << log == self.lines(), "pages can be divided so often");

@@ -169,6 +169,30 @@ impl Part {
         }
     }
 
+    /// The same; and if it is, it gets a mark, where there are any.
+    #[inline(always)]
+    pub fn mark_at<const LONG: bool>(&mut self, key: u128, attempt: u32) -> Option<bool> {
+        let geometry = &self.geometry;
+        let (home, rest) = geometry.split((key >> 64) as u64);
+        let tail = geometry.tail::<LONG>(rest, key as u64);
+        let line = self.lines.line_mut(geometry.line(home, rest, attempt));
+        match geometry.find::<LONG>(line, rest, tail, attempt) {
+            Found::Here(place) => {
+                if geometry.has_marks() {
+                    geometry.mark(line, place);
+                }
+                Some(true)
+            }
+            Found::Room(_) => Some(false),
+            Found::NoRoom => None,
+        }
+    }
+
+    /// Marks a key if it is in a line.
+    pub fn mark<const LONG: bool>(&mut self, key: u128) {
+        (1..=TRIES).find_map(|attempt| self.mark_at::<LONG>(key, attempt));
+    }
+
     /// Is the key, for which every try found a full line, outside?
     pub fn is_aside(&self, key: u128) -> bool {
         self.aside.contains(&self.geometry.own(key))
@@ -176,9 +200,20 @@ impl Part {
 
     /// The keys in a line but for the bits that all have in common, and whether they are at home there.
     fn keys_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
+        self.some_of::<LONG>(number, |_| true)
+    }
+
+    /// The same without those that have a mark.
+    fn unmarked_of<const LONG: bool>(&self, number: usize) -> impl Iterator<Item = (u128, bool)> + '_ {
+        self.some_of::<LONG>(number, move |place| !self.geometry.is_marked(self.lines.line(number), place))
+    }
+
+    fn some_of<const LONG: bool>(&self, number: usize, is: impl Fn(u32) -> bool) -> impl Iterator<Item = (u128, bool)> {
         let (geometry, line) = (&self.geometry, self.lines.line(number));
         let base = geometry.base(number);
-        (0..geometry.held(line)).map(move |place| geometry.key::<LONG>(number, base, line, place))
+        (0..geometry.held(line))
+            .filter(move |&place| is(place))
+            .map(move |place| geometry.key::<LONG>(number, base, line, place))
     }
 
     /// Visits all keys as they lie, without the bits they have in common.
@@ -192,7 +227,7 @@ impl Part {
         self.displaced + self.aside.len()
     }
 
-    /// Visits all keys in ascending order, without the bits they have in common, with memory for about `most` keys. Keys at
+    /// Visits all keys but those with a mark in ascending order, without the bits they have in common, with memory for about `most` keys. Keys at
     /// home are in order as they lie; the others are sorted outside, in as many pieces as that takes, for each of which
     /// they are looked for in all lines.
     pub fn stream<const LONG: bool>(&self, most: usize, visit: &mut impl FnMut(u128)) {
@@ -205,7 +240,7 @@ impl Part {
 
     /// Visits the keys that are at home in some of the lines.
     fn stream_lines<const LONG: bool>(&self, lines: Range<usize>, visit: &mut impl FnMut(u128)) {
-        let all = (0..self.geometry.lines()).flat_map(|number| self.keys_of::<LONG>(number));
+        let all = (0..self.geometry.lines()).flat_map(|number| self.unmarked_of::<LONG>(number));
         let elsewhere = all.filter(|(_, home)| !home).map(|(key, _)| key).chain(self.aside.iter().copied());
         // Keys that are visited have lost their leading bits, as those that are split do.
         let belongs_here = |key: &u128| lines.contains(&self.geometry.split((key >> 64) as u64).0);
@@ -214,7 +249,7 @@ impl Part {
         let mut others = others.into_iter().peekable();
         let mut here = Vec::with_capacity(self.geometry.slots());
         for number in lines {
-            here.extend(self.keys_of::<LONG>(number).filter(|(_, home)| *home).map(|(key, _)| key));
+            here.extend(self.unmarked_of::<LONG>(number).filter(|(_, home)| *home).map(|(key, _)| key));
             here.sort_unstable();
             for key in here.drain(..) {
                 while let Some(other) = others.next_if(|&other| other < key) {

@@ -93,9 +93,12 @@ impl Geometry {
         *piece = (others | (tag as u32) << bit).to_le_bytes();
     }
 
-    /// Empties a place; whatever its tag was.
+    /// Empties a place, which loses its mark; whatever its tag was.
     #[inline(always)]
     pub fn clear(&self, line: &mut Line, place: u32) {
+        if self.mark_bits > 0 {
+            self.unmark(line, place);
+        }
         bytemuck::cast_slice_mut::<u32, u16>(line)[place as usize] = 0;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(line);
         let bit = self.tails as u32 + place * self.tail_bits as u32;

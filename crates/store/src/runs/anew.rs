@@ -61,8 +61,9 @@ impl Layers {
     ) -> Result<(), Shortage> {
         assert!(self.can_be_written_anew() && self.candidates.is_empty());
         let start = Instant::now();
+        self.is_anew = true;
         self.sieve = None;
-        self.grant.give_back(std::mem::take(&mut self.reserve));
+        self.lend_reserve();
         // Filters come when the tree is gone.
         self.filter_bytes = 0;
         let shard_bits = self.shards.len().ilog2();

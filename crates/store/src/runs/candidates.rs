@@ -205,7 +205,17 @@ mod tests {
     }
 
     /// Sends states through a sieve that holds few of them at a time.
-    fn come_back(mut candidates: Candidates, width: usize, key_of: impl Fn(&[u32]) -> [u64; 2]) {
+    fn come_back(candidates: Candidates, width: usize, key_of: impl Fn(&[u32]) -> [u64; 2]) {
+        come_back_over(spill(), candidates, width, key_of);
+    }
+
+    /// The same with that disk for the sieve; returns how often it was filled.
+    fn come_back_over(
+        runs: Spill,
+        mut candidates: Candidates,
+        width: usize,
+        key_of: impl Fn(&[u32]) -> [u64; 2],
+    ) -> usize {
         let (mut record, mut sieve_width) = (Vec::new(), 0);
         if matches!(candidates.form, Form::States) {
             sieve_width = width;
@@ -217,11 +227,12 @@ mod tests {
                 candidates.write(place, &state, key_of(&state), ((number as u64) << 20, 7), &mut record);
             }
         }
-        let runs = std::sync::Arc::new(spill());
+        let (runs, mut times) = (std::sync::Arc::new(runs), 0);
         let mut sieve = Sieve::new(1, 40_000, sieve_width, &runs, &Grant::unlimited()).unwrap();
         let (mut survivors, mut next) = (Survivors::default(), 0);
         while !candidates.is_empty() {
             let sifted = candidates.fill(&mut sieve).unwrap();
+            times += 1;
             let mut keys = Vec::new();
             let ask = |asked: &Asked| {
                 keys.extend(asked.open().map(|question| (question.number(), question.key())));
@@ -245,6 +256,18 @@ mod tests {
             }
         }
         assert_eq!(next, COUNT);
+        times
+    }
+
+    /// As many are sorted at a time as there is disk for, and if there is none as few as memory holds.
+    #[test]
+    fn what_waits_comes_back_however_little_disk_is_left() {
+        let times = [10_000, 400, 100, 20, 1].map(|slots| {
+            let few = Budget::new(slots * 1024).grant("runs", u64::MAX);
+            let runs = Spill::over(vec![Box::new(Faulty::sound())], 1024, few);
+            come_back_over(runs, Candidates::new(1, &Grant::unlimited(), spill()), 1, |state| [hash::words(state), 0])
+        });
+        assert!(times.is_sorted() && times[0] < 10 && times[4] > 20, "{times:?}");
     }
 
     #[test]

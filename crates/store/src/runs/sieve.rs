@@ -92,8 +92,9 @@ pub(crate) struct Sieve {
     /// The number of the first candidate in it.
     first: u64,
     len: usize,
-    /// How many may be in it.
+    /// How many may be in it, and how many this time.
     room: usize,
+    most: usize,
     shards: Vec<Mutex<Shard>>,
     division: Division,
     /// A bit for each candidate that a run knew.
@@ -115,6 +116,14 @@ struct Division {
     near: usize,
     all: usize,
     width: usize,
+}
+
+impl Division {
+    /// Slots on disk for so many items, at most.
+    fn slots_for(self, items: usize, shards: usize) -> usize {
+        let is_in_memory = self.near == self.all;
+        if is_in_memory { 0 } else { items / self.near + (shards << self.bits) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -257,6 +266,7 @@ impl Sieve {
             first: 0,
             len: 0,
             room,
+            most: room,
             shards: (0..shards).map(shard).collect(),
             division: Division::default(),
             known: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -290,13 +300,22 @@ impl Sieve {
         if divided.all << bits > one.all { divided } else { one }
     }
 
-    /// Empties it, for as many as it can take of so many keys, of which the first is that of candidate number `first`.
+    /// Empties it, for as many as it can take of so many keys, of which the first is that of candidate number `first`. They take no more than
+    /// half of the disk that is left, for they are there a second time; as few as memory holds take none.
     pub fn begin(&mut self, first: u64, waiting: usize) {
         (self.first, self.len) = (first, 0);
-        self.division = self.divided_for(waiting.min(self.room));
+        for shard in &mut self.shards {
+            own(shard).parts.drain(..).flat_map(|part| part.far).for_each(|slot| self.spill.release(slot));
+        }
+        let slots = (self.spill.left_bytes()[0] / self.spill.slot_bytes() as u64 / 2) as usize;
+        let mut count = waiting.min(self.room);
+        (self.division, self.most) = (self.divided_for(count), self.room);
+        while self.division.slots_for(count, self.shards.len()) > slots {
+            count /= 2;
+            (self.division, self.most) = (self.divided_for(count), count.max(self.near_room));
+        }
         for shard in &mut self.shards {
             let parts = &mut own(shard).parts;
-            parts.drain(..).flat_map(|part| part.far).for_each(|slot| self.spill.release(slot));
             parts.resize_with(1 << self.division.bits, Part::default);
         }
         self.known.iter_mut().for_each(|bits| *bits.get_mut() = 0);
@@ -309,7 +328,7 @@ impl Sieve {
 
     /// So many more fit, whatever they are.
     pub fn room_left(&mut self) -> usize {
-        (self.room - self.len).min(self.least_room())
+        (self.room.min(self.most) - self.len).min(self.least_room())
     }
 
     /// Adds a key, of which these are the leading words and the others zero, and the vector whose hash it is if it is one. There must be room.
@@ -386,6 +405,13 @@ impl<'a> Asked<'a> {
     pub fn open(&'a self) -> impl Iterator<Item = Question<'a>> {
         let questions = self.items.iter().map(|cell| Question { asked: self, cell, item: cell.get() });
         questions.filter(|question| question.item[4] & KNOWN == 0)
+    }
+}
+
+impl Asked<'_> {
+    /// The keys of those that a run knew.
+    pub fn known(&self) -> impl Iterator<Item = u128> {
+        self.items.iter().map(Cell::get).filter(|item| item[4] & KNOWN != 0).map(|item| key_of(&item))
     }
 }
 

@@ -61,7 +61,8 @@ impl Twin {
     fn flush(&mut self) -> Result<(), Shortage> {
         self.layers.begin_flush(SHARD_BITS, self.table.len() as u64, 0);
         self.layers.write(5, &self.table, [self.layers.level; 2], 100)?;
-        self.table = Packed::new(self.bits, SHARD_BITS, &self.arena).unwrap();
+        let table = Packed::new(self.bits, SHARD_BITS, &self.arena).unwrap();
+        self.table = if self.layers.keeps_all() { table.with_marks() } else { table };
         self.layers.end_flush(0)
     }
 
@@ -69,7 +70,13 @@ impl Twin {
         let (mut survivors, mut found) = (Survivors::default(), Vec::new());
         while self.layers.fill(self.layers.level)? {
             for shard in 0..1 << SHARD_BITS {
-                self.layers.sift(shard).map_err(Shortage::Disk)?;
+                let table = &mut self.table;
+                let on_disk = |key| {
+                    if self.layers.keeps_all() {
+                        table.mark(key)
+                    }
+                };
+                self.layers.sift(shard, on_disk).map_err(Shortage::Disk)?;
             }
             while self.layers.survivors(&mut survivors)? {
                 assert!(survivors.origins.iter().all(|&(_, position)| position == 8));
@@ -89,6 +96,48 @@ impl Twin {
         self.layers.end_seal(self.layers.level);
         if self.layers.defers() { self.layers.merge(5) } else { Ok(()) }
     }
+}
+
+/// Each time that tables leave while candidates wait there is one more run to look into.
+#[test]
+fn many_runs_that_cannot_be_merged_are_a_reason_to_look() {
+    let mut twin = Twin::new(Keep::All, 50, Faulty::sound());
+    let mut number = 0;
+    for _ in 0..3 {
+        for flush in 0..=MOST_UNMERGED {
+            assert_eq!(twin.layers.should_settle(), flush == MOST_UNMERGED);
+            (0..100).for_each(|_| {
+                number += 1u128;
+                twin.meet(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835));
+            });
+            if flush < MOST_UNMERGED {
+                twin.flush().unwrap();
+            }
+        }
+        twin.seal().unwrap();
+        assert!(!twin.layers.should_settle());
+    }
+}
+
+/// What is kept aside is enough to merge runs when all other memory is taken.
+#[test]
+fn runs_are_merged_in_the_memory_kept_aside() {
+    let mut twin = Twin::new(Keep::All, 50, Faulty::sound());
+    for number in 0..40_000u128 {
+        twin.meet(number.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835));
+        if number % 20_000 == 19_999 {
+            twin.flush().unwrap();
+        }
+    }
+    let grant = twin.layers.grant.clone();
+    assert!(grant.take(grant.left_bytes()));
+    let runs = |twin: &Twin| twin.layers.report().runs;
+    // Looking for candidates takes no memory, and merging would.
+    twin.seal().unwrap();
+    assert_eq!(runs(&twin), 2);
+    twin.layers.lend_reserve();
+    twin.layers.merge(5).unwrap();
+    assert_eq!(runs(&twin), 1);
 }
 
 #[test]

@@ -136,6 +136,16 @@ impl Tiers {
         Ok(())
     }
 
+    /// Asks the runs of one shard for the candidates in the sieve. What they know need not be written again when tables leave.
+    pub fn sift(&self, shard: usize) -> Result<(), Shortage> {
+        let Some(below) = &self.below else { return Ok(()) };
+        // Where memory ended while tables were replaced the others are not where they were.
+        let in_place = self.shards.len() == 1 << self.shard_bits;
+        let mut tables = self.shards.get(shard).filter(|_| in_place && below.layers.keeps_all()).map(lock);
+        let on_disk = |key| tables.iter_mut().for_each(|tables| tables.mark(key));
+        below.layers.sift(shard, on_disk).map_err(Shortage::Disk)
+    }
+
     /// Drops what was written and makes room for what comes.
     pub fn end_flush(&mut self, coder: &Coder) -> Result<(), Shortage> {
         if self.holds_vectors() {
@@ -166,6 +176,8 @@ impl Tiers {
             let shard = match (Packed::new(key_bits, self.shard_bits, &self.arena), older) {
                 (Ok(mut table), older) => {
                     table = table.for_keys_of(most_key_bits);
+                    // Where levels are given up a run may go before the tables that came after it.
+                    table = if below.layers.keeps_all() { table.with_marks() } else { table };
                     table.limit(most);
                     let mut shard = Shard::new(Table::Packed(table));
                     own(&mut shard).frozen.extend(older);
@@ -184,17 +196,18 @@ impl Tiers {
 }
 
 /// Enters keys into the younger table, which has room, and says of those that were not there what the older ones know. Most are
-/// in the younger one; what only an older one knew is in both from then on, and so stays when that leaves. Returns how many are fresh.
+/// in the younger one; what only an older one knew is in both from then on, and so stays when that leaves, which need not write it. Returns
+/// how many are fresh.
 pub(super) fn enter_younger_first(
     younger: &mut Packed,
-    older: &[Packed],
+    older: &mut [Packed],
     states: &Batch,
     range: Range<usize>,
 ) -> usize {
     let (keys, answers) = (states.run(range.clone()), states.answers(range));
     let fresh = younger.insert_all(keys, answers);
     let mut places = Vec::new();
-    let known: usize = older.iter().map(|table| table.recognise(keys, answers, &mut places)).sum();
+    let known: usize = older.iter_mut().map(|table| table.recognise(keys, answers, &mut places)).sum();
     fresh - known
 }
 
@@ -202,6 +215,15 @@ impl Shard {
     /// How many tables there are.
     fn generations(&self) -> usize {
         self.frozen.len() + self.older.is_some() as usize + 1
+    }
+
+    /// Takes note that a key is on disk.
+    fn mark(&mut self, key: u128) {
+        let last = match &mut self.last {
+            Table::Packed(packed) => Some(packed),
+            _ => None,
+        };
+        self.frozen.iter_mut().chain(last).for_each(|table| table.mark(key));
     }
 
     /// The tables that leave, oldest first.
@@ -221,7 +243,7 @@ mod tests {
     use crate::budget::{Budget, Grant};
     use crate::codec::{Codec, Keys};
     use crate::disk::{SLOT, Spill, faulty::Faulty};
-    use crate::runs::{BLOCK_BYTES, Candidates, Keep};
+    use crate::runs::{BLOCK_BYTES, Candidates, Keep, Survivors};
 
     #[test]
     fn memory_keeps_what_was_found_since_the_flush_before() {
@@ -265,6 +287,59 @@ mod tests {
             asked += states.len();
         }
         assert!(asked >= 1000, "{asked}");
+    }
+
+    /// What a run knows already, or a younger table, is not written when a table leaves.
+    #[test]
+    fn keys_are_written_once_however_often_they_are_met() {
+        let grant = Budget::new(256 << 10).grant("store", u64::MAX);
+        let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
+        let candidates = Candidates::new(1, &Grant::unlimited(), spill(SLOT));
+        let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
+        let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
+        let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
+        let (mut entry, mut keys, mut fresh, mut fresh_keys) = (Entry::default(), Keys::default(), vec![], vec![]);
+        let (mut found, mut waited, mut survivors, mut record) = (0, 0, Survivors::default(), Vec::new());
+        for number in 0..400u32 {
+            // New ones, some of a while ago and some of long ago.
+            let ago = |by: u32| number.saturating_sub(by) * 1000..number.saturating_sub(by) * 1000 + 500;
+            let states: Vec<u32> = (number * 1000..(number + 1) * 1000).chain(ago(15)).chain(ago(200)).collect();
+            let count = states.len() as u32;
+            let firsts = [0, count];
+            let block = Block::of(&states, &firsts);
+            entry.encode(&coder, block, Needs { sorted: true, ..tiers.needs() }, &mut keys).unwrap();
+            while !tiers.has_room(&[&entry]) {
+                tiers.begin_flush(&coder, number, false);
+                tiers.flush(0).unwrap();
+                tiers.end_flush(&coder).unwrap();
+            }
+            tiers.enter_all(block, &entry).unwrap();
+            entry.fresh(&mut fresh);
+            if !tiers.defers() {
+                found += fresh.len();
+                continue;
+            }
+            entry.fresh_keys(&mut fresh_keys);
+            let place = tiers.layers_mut().unwrap().candidates.extend(fresh.len()).unwrap();
+            for (place, (&position, &key)) in (place..).zip(fresh.iter().zip(&fresh_keys)) {
+                let state = &states[position as usize..][..1];
+                tiers.layers().unwrap().candidates.write(place, state, key, (0, 0), &mut record);
+            }
+            waited += fresh.len();
+            while tiers.layers_mut().unwrap().fill(number).unwrap() {
+                tiers.sift(0).unwrap();
+                while tiers.layers_mut().unwrap().survivors(&mut survivors).unwrap() {
+                    found += survivors.origins.len();
+                }
+            }
+            tiers.layers_mut().unwrap().end_seal(number);
+        }
+        assert_eq!(found, 400_000);
+        assert!(waited > 440_000, "{waited} were not known in memory");
+        tiers.begin_flush(&coder, 400, true);
+        tiers.flush(0).unwrap();
+        let written = tiers.layers().unwrap().keys();
+        assert!((400_000..404_000).contains(&written), "{written} keys were written");
     }
 
     /// Where there is no memory for new tables what is in the old ones stays, for the search may go on in another way.
