@@ -238,6 +238,16 @@ fn the_tree_learns_its_shape_while_workers_are_under_way() {
     assert!(tree.states == plain.states && tree.paths == plain.paths);
 }
 
+/// Until threads run a small search is done, however wide its levels are.
+#[test]
+fn a_small_search_calls_nobody() {
+    for (depth, transitions, is_shared) in [(5, 21_840, false), (7, 222_768, true)] {
+        let question = Question { limits: Limits { depth: Some(depth), ..ALL.limits }, slow: true, ..ALL };
+        let (seen, took_part) = search(&Counters, exact(Codec::Plain, 4, &Counters), Crew::of(4), question);
+        assert_eq!((seen.outcome.stats.transitions, took_part > 1), (transitions, is_shared));
+    }
+}
+
 #[test]
 fn running_out_of_memory_or_time_ends_all_workers() {
     for codec in [Codec::Plain, Codec::Tree] {
