@@ -78,12 +78,7 @@ impl Crew {
     }
 }
 
-/// Enough shards for a fair share of each worker, and few enough for long runs of keys. Many workers want more for each: they wait for
-/// whoever has the last.
+/// Enough shards for a fair share of each worker, and so many that nobody waits long for whoever has the last.
 fn shard_bits(workers: usize) -> u32 {
-    match workers {
-        1 => 0,
-        2..=4 => workers.next_power_of_two().ilog2() + 2,
-        _ => (workers.next_power_of_two().ilog2() + 3).min(8),
-    }
+    if workers == 1 { 0 } else { (workers.next_power_of_two().ilog2() + 3).min(8) }
 }
