@@ -186,9 +186,8 @@ struct Briefing {
 
 /// What a worker keeps for itself.
 struct Worker {
-    /// What it was told last, and how often.
-    briefing: Option<Briefing>,
-    briefings: usize,
+    /// What it was told last, and how often anything had been told then.
+    briefing: Option<(usize, Briefing)>,
     keys: Keys,
     gathered: Gathered,
     /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
@@ -203,7 +202,7 @@ impl Worker {
     fn new(coder: &SharedCoder, observed: bool) -> Worker {
         let lately = (!observed).then(|| coder.recent());
         let (keys, gathered) = (Keys::default(), Gathered::default());
-        Worker { briefing: None, briefings: 0, keys, gathered, lately, again: 0, furthest: 0 }
+        Worker { briefing: None, keys, gathered, lately, again: 0, furthest: 0 }
     }
 }
 
@@ -332,10 +331,10 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
     /// What is to be done. All workers ask for every block, and what nobody changes is read without waiting for each other.
     fn brief(&self, worker: &mut Worker) -> Briefing {
         let briefings = self.briefings.load(Ordering::Acquire);
-        if worker.briefings != briefings {
-            (worker.briefings, worker.briefing) = (briefings, None);
+        match worker.briefing {
+            Some((number, briefing)) if number == briefings => briefing,
+            _ => worker.briefing.insert((briefings, *read(&self.briefing))).1,
         }
-        *worker.briefing.get_or_insert_with(|| *read(&self.briefing))
     }
 
     /// Why a block has no keys.

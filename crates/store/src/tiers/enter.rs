@@ -146,7 +146,7 @@ impl Table {
         self.reserve(range.len(), key_bits)?;
         match self {
             Table::Packed(packed) => Ok(packed.insert_all(states.run(range.clone()), states.answers(range))),
-            Table::Vectors(table) => vectors::insert(table, block, states, range.clone()),
+            Table::Vectors(table) => vectors::insert(table, block, states, range),
             Table::Filter(filter) => Ok(filter.insert_all(states.run(range.clone()), states.answers(range))),
             Table::Coded(coded) => coded.insert_all(block, states, range),
             Table::Ways(ways) => insert_cached(&mut **ways, block, states, range, parents, long),

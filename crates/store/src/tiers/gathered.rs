@@ -26,7 +26,7 @@ pub struct Gathered {
 impl Gathered {
     /// About so many bytes it takes, where blocks have so many successors at most.
     pub const fn most_bytes(block_successors: usize) -> usize {
-        (AT_ONCE + block_successors) * (size_of::<[u64; 4]>() + 1)
+        AT_ONCE.saturating_add(block_successors).saturating_mul(size_of::<[u64; 4]>() + 1)
     }
 
     /// Enters what some blocks have of a shard; see [`super::Tiers::enter`].

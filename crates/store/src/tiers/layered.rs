@@ -245,14 +245,20 @@ mod tests {
     use crate::disk::{SLOT, Spill, faulty::Faulty};
     use crate::runs::{BLOCK_BYTES, Candidates, Keep, Survivors};
 
-    #[test]
-    fn memory_keeps_what_was_found_since_the_flush_before() {
+    /// Packed keys of one word in 256 KiB.
+    fn above_a_disk() -> (Coder, Tiers) {
         let grant = Budget::new(256 << 10).grant("store", u64::MAX);
         let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
         let candidates = Candidates::new(1, &Grant::unlimited(), spill(SLOT));
         let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
         let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
-        let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
+        let tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
+        (coder, tiers)
+    }
+
+    #[test]
+    fn memory_keeps_what_was_found_since_the_flush_before() {
+        let (coder, mut tiers) = above_a_disk();
         let (mut entry, mut keys, mut flushed, mut fresh) = (Entry::default(), Keys::default(), Vec::new(), Vec::new());
         let mut encode = |states: &[u32], tiers: &Tiers, entry: &mut Entry| {
             let needs = Needs { sorted: true, ..tiers.needs() };
@@ -292,12 +298,7 @@ mod tests {
     /// What a run knows already, or a younger table, is not written when a table leaves.
     #[test]
     fn keys_are_written_once_however_often_they_are_met() {
-        let grant = Budget::new(256 << 10).grant("store", u64::MAX);
-        let spill = |bytes| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-        let candidates = Candidates::new(1, &Grant::unlimited(), spill(SLOT));
-        let coder = Coder::new(Codec::Packed, &[u32::MAX], &grant).unwrap();
-        let layers = Layers::new(Keep::All, candidates, spill(BLOCK_BYTES), &grant);
-        let mut tiers = Tiers::exact(&coder, 0, &grant).unwrap().above(layers);
+        let (coder, mut tiers) = above_a_disk();
         let (mut entry, mut keys, mut fresh, mut fresh_keys) = (Entry::default(), Keys::default(), vec![], vec![]);
         let (mut found, mut waited, mut survivors, mut record) = (0, 0, Survivors::default(), Vec::new());
         for number in 0..400u32 {
