@@ -176,6 +176,7 @@ struct Tried {
     /// Those that gave up a tree, to write states as they are or packed.
     whole: u32,
     packed: u32,
+    outgrown: u32,
     out_of_memory: u32,
     cut: u32,
 }
@@ -252,6 +253,7 @@ fn check(name: &str, model: &Jit, most_states: u64, number: usize) -> Option<Tri
             tried.searches += 1;
             tried.on_disk += (seen.report.flushes > 0) as u32;
             tried.whole += seen.report.whole_states as u32;
+            tried.outgrown += seen.report.outgrew_keys as u32;
             tried.packed += (seen.gave_up_tree && !seen.report.whole_states) as u32;
             if keep != Keep::All {
                 continue;
@@ -284,13 +286,14 @@ fn layers_say_what_a_search_in_memory_says() {
             sum.on_disk += tried.on_disk;
             sum.whole += tried.whole;
             sum.packed += tried.packed;
+            sum.outgrown += tried.outgrown;
             sum.out_of_memory += tried.out_of_memory;
             sum.cut += tried.cut;
         }
     }
-    let Tried { searches, on_disk, whole, packed, out_of_memory, cut } = sum;
+    let Tried { searches, on_disk, whole, packed, outgrown, out_of_memory, cut } = sum;
     println!(
-        "{models} models, {searches} searches: {on_disk} went on on disk, {whole} gave up a tree for whole states, {packed} for packed ones; {cut} cuts"
+        "{models} models, {searches} searches: {on_disk} went on on disk, {whole} gave up a tree for whole states, {packed} for packed ones, and {outgrown} those in turn; {cut} cuts"
     );
     assert_eq!(out_of_memory, 0, "searches ran out of memory");
     assert!(

@@ -444,14 +444,14 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             let done = if part.blocks > 1 { self.together(part, ledger) } else { self.alone(ledger) };
             // Whoever was told to stop may have been told nothing wrong about these states.
             let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
-            let goes_on = done.is_ok() || self.can_go_on_without_tree();
+            let goes_on = done.is_ok() || self.can_go_on_with_other_keys();
             if !goes_on {
                 self.keep(part.blocks, ledger);
             }
             let states = (ledger.expanded - part.first) as usize;
             write(&search.queue).advance(states);
             match done {
-                Err(_) if goes_on => self.give_up_tree(place.level + 1, ledger)?,
+                Err(_) if goes_on => self.give_up_keys(place.level + 1, ledger)?,
                 done => done?,
             }
             left = left.after(states);

@@ -201,6 +201,23 @@ fn wide() -> Interp {
 
 /// The same with so many large numbers; with five of them states can be packed.
 fn wide_with(numbers: usize) -> Interp {
+    wide_and(numbers, "")
+}
+
+/// The same where a few states differ from the others in many bits, from this sum of the first two counters on.
+fn wide_from(sum: usize) -> Interp {
+    let leap: Vec<String> = (0..6).map(|number| format!("d{number} := 1000000 - ((4 + c) * d{number});")).collect();
+    wide_and(
+        6,
+        &format!(
+            "command \"leap\" {{ when ((a == (b + 2)) && ((a + b) >= {sum})) && (d0 < 40000) do {{ {} }} }}",
+            leap.join(" ")
+        ),
+    )
+}
+
+/// The same with another command.
+fn wide_and(numbers: usize, command: &str) -> Interp {
     let others: Vec<String> = (0..numbers).map(|number| format!("var d{number}: 0..1000000")).collect();
     let set = |number: usize| format!("d{number} := (((a * {}) + (b * 1009)) + (c * {number})) % 999983;", 31 + number);
     let sets: Vec<String> = (0..numbers).map(set).collect();
@@ -209,7 +226,8 @@ fn wide_with(numbers: usize) -> Interp {
     };
     let back = "command \"back\" { when (a == 13) && (b == 7) do { c := 0; } }";
     let steps = [step("a", 30), step("b", 30), step("c", 12)].join(" ");
-    let text = format!("system \"wide\" var a: 0..30 var b: 0..30 var c: 0..12 {} {back} {steps}", others.join(" "));
+    let text =
+        format!("system \"wide\" var a: 0..30 var b: 0..30 var c: 0..12 {} {back} {steps} {command}", others.join(" "));
     Interp::new(text::parse(&text).unwrap())
 }
 
@@ -260,6 +278,66 @@ fn a_tree_is_given_up_for_packed_keys_where_states_have_few_bits() {
     let failing = |disk: Faulty| layered(&model, setup, 0, vec![Box::new(disk)]).with_packing(&model.used_bits());
     let (failed, ended) = break_stores(&model, &truth, setup, failing, 25, 4);
     assert!(failed > 20 && ended > 0, "{failed} failed, {ended} ended");
+}
+
+const CREWS: [(usize, u32); 4] = [(1, 0), (2, 0), (3, 2), (5, 0)];
+
+/// States that may use more bits than a key has are packed as well when the tree is gone, if they differ in few enough.
+#[test]
+fn a_tree_is_given_up_for_packed_keys_where_states_differ_in_few_bits() {
+    let model = wide();
+    assert!(Packing::new(&model.used_bits()).is_none());
+    let truth = plain(&model, Codec::Tree, KEEP_GOING);
+    let (mut given_up, mut whole, mut known) = (0, 0, 0);
+    for (workers, shard_bits) in CREWS {
+        for keep in [Keep::All, Keep::Last(1), Keep::Auto] {
+            for percent in [30, 45, 60, 90, 100, 120, 150] {
+                let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
+                let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
+                let store = layered(&model, setup, 0, sound()).with_packing(&model.used_bits());
+                let seen = compare_store(&model, &truth, setup, KEEP_GOING, store);
+                assert!(!seen.report.outgrew_keys, "{setup:?}");
+                // Where levels are given up there would be no way on, should others come.
+                assert_eq!(seen.report.whole_states, seen.report.gave_up_tree && keep != Keep::All, "{setup:?}");
+                whole += seen.report.whole_states as u32;
+                given_up += seen.ended_packed as u32;
+                known += if seen.ended_packed { seen.report.known } else { 0 };
+            }
+        }
+    }
+    assert!(given_up > 12 && whole > 12 && known > 200, "{given_up} {whole} {known}");
+}
+
+/// And when one comes that differs in more, early or late, all of them become whole states, and nothing is lost.
+#[test]
+fn packed_keys_are_given_up_where_states_begin_to_differ_in_more_bits_than_they_have() {
+    let (mut outgrown, mut known) = (0, 0);
+    let truths = [10, 30, 42, 56, 58].map(|sum| (wide_from(sum), sum));
+    let truths = truths.map(|(model, sum)| (plain(&model, Codec::Tree, KEEP_GOING), model, sum));
+    for (truth, model, sum) in &truths {
+        assert!(truth.outcome.complete);
+        for (workers, shard_bits) in CREWS {
+            for percent in [30, 45, 60, 75] {
+                let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
+                let setup = Setup { codec: Codec::Tree, keep: Keep::All, memory, shard_bits, workers };
+                let store = layered(model, setup, 0, sound()).with_packing(&model.used_bits());
+                let report = compare_store(model, truth, setup, KEEP_GOING, store).report;
+                // Before the last levels it has been seen.
+                assert!(report.whole_states || *sum > 56 || !report.gave_up_tree, "{sum}, {setup:?}: {report:?}");
+                outgrown += report.outgrew_keys as u32;
+                known += if report.outgrew_keys { report.known } else { 0 };
+            }
+        }
+    }
+    assert!(outgrown > 30 && known > 1_000, "{outgrown} {known}");
+    let (truth, model, _) = &truths[2];
+    for (workers, shard_bits) in [(1, 0), (3, 2)] {
+        let memory = (truth.coder_bytes as u64 * 45 / 100) >> 10;
+        let setup = Setup { codec: Codec::Tree, keep: Keep::All, memory, shard_bits, workers };
+        let store = |disk: Faulty| layered(model, setup, 0, vec![Box::new(disk)]).with_packing(&model.used_bits());
+        let (failed, ended) = break_stores(model, truth, setup, store, 30, 6);
+        assert!(failed > 20 && ended > 0, "{failed} failed, {ended} ended");
+    }
 }
 
 /// Keys that tell what the first states show get longer whenever others differ in more: in memory, while some wait, and with runs of shorter ones.

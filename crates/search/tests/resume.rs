@@ -346,6 +346,91 @@ fn what_is_on_disk_goes_on_in_memory_and_the_other_way_round() {
     assert!(were_on_disk.iter().all(|&count| count >= 2) && within > 3, "{were_on_disk:?}, {within} within levels");
 }
 
+/// Counters with words behind them of which few parts repeat, so that a tree gets large. The last states are written with all their bits turned:
+/// they differ in few bits for a long time, and then in more than a key has.
+struct Turning {
+    counters: Counters,
+    /// From this sum on.
+    from: u32,
+}
+
+/// Words behind the counters.
+const BEHIND: usize = 4;
+
+impl Turning {
+    fn counted<'a>(&self, state: &'a [u32]) -> &'a [u32] {
+        &state[..self.counters.width]
+    }
+
+    /// The state with these counters.
+    fn with(&self, counters: &[u32]) -> Vec<u32> {
+        let mixed = |word: u32| {
+            let sum = counters.iter().fold(word, |sum, count| (sum * 31 + count * 977) % 0xFFFF);
+            sum & 0xFFF
+        };
+        let words = counters.iter().copied().chain((0..BEHIND as u32).map(mixed));
+        let is_late = counters.iter().sum::<u32>() >= self.from;
+        words.map(|word| if is_late { !word } else { word }).collect()
+    }
+}
+
+impl Model for Turning {
+    fn width(&self) -> usize {
+        self.counters.width + BEHIND
+    }
+
+    fn most_successors(&self) -> usize {
+        self.counters.most_successors()
+    }
+
+    fn initial(&self, out: &mut Successors) {
+        out.push(&self.with(&vec![0; self.counters.width]), Step(0));
+    }
+
+    fn successors(&self, state: &[u32], out: &mut Successors) {
+        let counters: Vec<u32> = self.counted(state).iter().map(|&word| word.min(!word)).collect();
+        let mut next = Successors::new(counters.len());
+        self.counters.successors(&counters, &mut next);
+        next.iter().for_each(|(counters, step)| out.push(&self.with(counters), step));
+    }
+}
+
+/// Before packed keys are given up for whole states, and after that: it goes on, on disk and in memory, also where keys are outgrown only then.
+#[test]
+fn what_is_on_disk_goes_on_when_its_keys_are_outgrown() {
+    let ask = Ask { deadlocks: false, ..ALL };
+    let crew = |workers: usize| Crew { wave_successors: 1000, ..small_crew(workers, 30) };
+    let (mut were_packed, mut were_whole) = (0, 0);
+    for (number, from) in [11, 13, 15].into_iter().enumerate() {
+        let model = Turning { counters: Counters { width: 6, most: 4 }, from };
+        let plenty = Setting { packs: true, ..unlimited(Codec::Tree, crew([1, 2, 5][number % 3]), ask) };
+        let (whole, _) = search(&model, &plenty, None).unwrap();
+        assert_eq!(whole.outcome.stats.states, 5u64.pow(6));
+        let scarce = |crew: Crew, bytes: u64| Setting {
+            memory: [bytes, 1 << 36, 1 << 36],
+            layered: true,
+            crew,
+            ..plenty.clone()
+        };
+        let due: Vec<usize> = (0..8).map(|number| 16 + number * 6).collect();
+        let (_, kept) = search(&model, &Setting { due, ..scarce(plenty.crew, 150 << 10) }, None).unwrap();
+        for (index, kept) in kept.iter().enumerate() {
+            let mut store = Chain::new(Codec::Tree, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
+            store = store.with_packing(&model.used_bits()).above(layers(&model, &Grant::unlimited()));
+            store.load(0, &mut &kept.bytes[..]).unwrap();
+            were_packed += matches!(store.coder, Coder::Packed(_)) as u32;
+            were_whole += matches!(store.coder, Coder::Plain { .. }) as u32;
+            let workers = [1, 2, 5][(index + number) % 3];
+            let on_disk = [1 << 20, 8 << 20].map(|bytes| scarce(crew(workers), bytes));
+            for setting in on_disk.iter().chain([&Setting { crew: crew(workers), ..plenty.clone() }]) {
+                let (seen, _) = search(&model, setting, Some(kept)).unwrap();
+                assert_eq!(numbered(&seen), numbered(&whole), "from {from}, checkpoint {index}, {:?}", setting.memory);
+            }
+        }
+    }
+    assert!(were_packed > 4 && were_whole > 4, "{were_packed} packed, {were_whole} whole");
+}
+
 /// One disk for writer and reader.
 struct Shared(Arc<Faulty>);
 

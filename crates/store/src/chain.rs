@@ -111,7 +111,8 @@ impl Chain {
     /// shards from then on. Says how many states there are, if that is known.
     pub fn load(&mut self, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
         self.coder.load(from, self.tiers.packing(), self.tiers.density(), self.tiers.grant())?;
-        self.tiers.load(&self.coder, shard_bits, from)
+        let packed = self.coder.without_outgrowing(self.tiers.layers().is_some_and(Layers::keeps_all));
+        self.tiers.load(&self.coder, packed.as_ref(), shard_bits, from)
     }
 
     /// Bytes that a cached state takes in tables that do not depend on what is shared.

@@ -249,6 +249,25 @@ impl Coder {
         }
     }
 
+    /// Did a state come that can have no key, so that another coder must take the place of this one?
+    pub fn is_outgrown(&self) -> bool {
+        matches!(self, Coder::Packed(packing) if packing.is_outgrown())
+    }
+
+    /// Unless there is a disk on which keys could be taken apart, those that may be outgrown make way for states as they are: returns what
+    /// tells the states of the former then.
+    pub(crate) fn without_outgrowing(&mut self, has_disk: bool) -> Option<Packing> {
+        let width = self.width();
+        match self {
+            Coder::Packed(packing) if packing.is_wide() && !has_disk => {
+                let packing = packing.clone();
+                *self = Coder::Plain { width };
+                Some(packing)
+            }
+            _ => None,
+        }
+    }
+
     /// What keys look like to a cache that is one of 2^`told_bits`.
     pub(crate) fn form(&self, told_bits: u32) -> KeyForm {
         let (bytes, hashed) = match self {

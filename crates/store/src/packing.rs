@@ -5,12 +5,13 @@
 //!
 //! A model says which bits its states may use, and that is often twice as many as they do: counters of eight bits that go to five. So a
 //! packing may be [narrowed](Packing::narrowed) to the bits in which the first states differ, and [widened](Packing::widen) when others
-//! come: [`narrow`].
+//! come: [`narrow`]. So also states that may use more bits than a key has can be packed, until they differ in too many.
 
 mod moves;
 mod narrow;
 
 use moves::Move;
+pub use narrow::Differing;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -51,6 +52,8 @@ pub struct Packing {
     mixed_bits: u32,
     /// For each pair the bits in which states differed that keys do not tell.
     untold: Arc<[AtomicU64]>,
+    /// Some state differs in more bits than a key has.
+    is_outgrown: bool,
 }
 
 /// Two words of a state, or the last one.
@@ -77,6 +80,12 @@ impl Packing {
         (bits <= MOST_BITS).then(|| Packing::of_pairs(used.len(), pairs))
     }
 
+    /// The same however many bits there are. Where they are too many keys tell nothing until they are to [tell](Packing::telling) something.
+    pub fn of_any(used: &[u32]) -> Packing {
+        let pairs = used.chunks(2).map(pair_of).map(|used| [used, 0, 0]);
+        Packing::new(used).unwrap_or_else(|| Packing::of_pairs(used.len(), pairs))
+    }
+
     /// Of pairs of words, given for each which bits states may use, which of those keys tell, and what the others are.
     fn of_pairs(width: usize, pairs: impl Iterator<Item = [u64; 3]> + Clone) -> Packing {
         let bits: u32 = pairs.clone().map(|[_, told, _]| told.count_ones()).sum();
@@ -88,7 +97,7 @@ impl Packing {
         });
         let (pairs, bits): (Vec<Pair>, u32) = (pairs.collect(), bits.max(LEAST_BITS));
         let untold = pairs.iter().map(|_| AtomicU64::new(0)).collect();
-        Packing { width, pairs, added: Vec::new(), bits, mixed_bits: bits.min(u64::BITS), untold }
+        Packing { width, pairs, added: Vec::new(), bits, mixed_bits: bits.min(u64::BITS), untold, is_outgrown: false }
     }
 
     /// Words per state.
@@ -274,6 +283,11 @@ impl Packing {
             state[at + 1] ^= (words >> 32) as u32;
         }
         state.truncate(end);
+    }
+
+    /// The same for a key of any length, left-aligned.
+    pub fn decode_whole(&self, key: u128, state: &mut Vec<u32>) {
+        self.decode(&[96, 64, 32, 0].map(|shift| (key >> shift) as u32), state);
     }
 
     /// The leading bits take in the others, which stay as they are, and are scrambled.

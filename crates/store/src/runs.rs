@@ -30,7 +30,6 @@ pub use candidates::{Candidates, KEY_WORDS, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
 use run::{Form, Run, Writer};
 use sieve::Sieve;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,6 +98,8 @@ pub struct LayersReport {
     pub whole_states: bool,
     /// A tree was given up: what is above, or packed keys, came instead.
     pub gave_up_tree: bool,
+    /// Packed keys were given up, for a state came that differs in more bits than they have.
+    pub outgrew_keys: bool,
     /// Processor time for emptying memory, for asking runs and for merging them, waiting for the disk included.
     pub flush_seconds: f64,
     pub ask_seconds: f64,
@@ -149,8 +150,9 @@ pub struct Layers {
     pub(crate) level: u32,
     /// Words of the vectors whose hashes keys are; 0 if keys tell states apart.
     width: usize,
-    /// Were all keys taken apart once?
+    /// Were all keys taken apart once, and were packed ones?
     is_anew: bool,
+    outgrew_keys: bool,
     counts: Counts,
 }
 
@@ -189,6 +191,7 @@ impl Layers {
             level: 0,
             width: 0,
             is_anew: false,
+            outgrew_keys: false,
             counts: Counts::default(),
         };
         layers.keep_reserve();
@@ -448,13 +451,21 @@ impl Layers {
         self.keep == Keep::All
     }
 
+    /// Takes note that packed keys have to be taken apart.
+    pub(crate) fn outgrow_keys(&mut self) {
+        self.outgrew_keys = true;
+    }
+
     /// Are all keys that ever came here still here, and does none wait to be looked for?
     pub(crate) fn is_settled(&self) -> bool {
         self.keeps_all() && self.candidates.is_empty()
     }
 
     /// Visits the keys of all runs, those of a shard without the bits that tell the shard, and vectors if keys are hashes.
-    pub(crate) fn visit(&self, mut visit: impl FnMut(usize, u128, &[u32]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn visit<E: From<SpillError>>(
+        &self,
+        mut visit: impl FnMut(usize, u128, &[u32]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let shards = self.shards.iter().enumerate();
         shards.map(|(number, shard)| (number, self::lock(shard))).try_for_each(|(number, shard)| {
             shard.runs.iter().try_for_each(|run| run.visit(|key, vector| visit(number, key, vector)))
@@ -503,6 +514,7 @@ impl Layers {
             levels: self.kept_levels(),
             whole_states: self.width > 0,
             gave_up_tree: self.is_anew,
+            outgrew_keys: self.outgrew_keys,
             flush_seconds: seconds(&counts.flushing),
             ask_seconds: seconds(&counts.asking),
             merge_seconds: seconds(&counts.merging),

@@ -124,9 +124,9 @@ impl<'a> SharedCoder<'a> {
         tiers.divide(&self.coder.read().unwrap_or_else(PoisonError::into_inner), shard_bits)
     }
 
-    /// Gives up a tree that takes too much memory beside what is on disk; see [`Tiers::give_up_tree`].
-    pub fn give_up_tree(&self, tiers: &mut Tiers, level: u32) -> Result<(), Shortage> {
-        tiers.give_up_tree(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), level)
+    /// Gives up a tree that takes too much memory beside what is on disk, or keys that are outgrown; see [`Tiers::give_up_keys`].
+    pub fn give_up_keys(&self, tiers: &mut Tiers, level: u32) -> Result<(), Shortage> {
+        tiers.give_up_keys(&mut self.coder.write().unwrap_or_else(PoisonError::into_inner), level)
     }
 
     /// Gives up nodes of forgotten states, if it is worth it, or makes sure that this can be done. No key may be under way.

@@ -44,13 +44,19 @@ pub struct LayersFacts {
 
 const WHOLE: &str = "whole states";
 const PACKED: &str = "packed";
+const OUTGROWN: &str = "packed, then whole states";
 
 impl LayersFacts {
     pub fn new(report: LayersReport, stats: &Stats, search_seconds: f64) -> LayersFacts {
         let LayersReport { flush_seconds, ask_seconds, merge_seconds, .. } = report;
+        let instead = match (report.outgrew_keys, report.whole_states) {
+            (true, _) => OUTGROWN,
+            (false, true) => WHOLE,
+            (false, false) => PACKED,
+        };
         LayersFacts {
             flushes: report.flushes,
-            instead_of_tree: report.gave_up_tree.then_some(if report.whole_states { WHOLE } else { PACKED }),
+            instead_of_tree: report.gave_up_tree.then_some(instead),
             runs: report.runs,
             keys: report.keys,
             disk_bytes: report.disk_bytes,

@@ -91,6 +91,10 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     /// enough without tables in memory.
     pub(super) fn encode_again(&mut self, block: &mut Expansion, level: u32) -> Result<(), Why> {
         let search = self.search;
+        if search.coder.with(Coder::is_outgrown) {
+            // No memory would help.
+            return Ok(());
+        }
         let mut encode = |leader: &mut Self| {
             leader.encode(block);
             block.done == Done::Full
@@ -191,11 +195,11 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     pub(super) fn give_up_large_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let is_outgrown = || search.coder.with(|coder| read(&search.tiers).is_outgrown_by(coder));
-        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_tree(level, ledger) }
+        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_keys(level, ledger) }
     }
 
     /// All keys are taken apart; nothing that was encoded is entered any more.
-    pub(super) fn give_up_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    pub(super) fn give_up_keys(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         // Workers may have met states that were not entered.
         search.again.fetch_add(1, Ordering::Relaxed);
@@ -204,7 +208,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         }
         // Whoever takes keys apart needs all of them, so levels that are too old go when this one is done.
         self.ask_runs(level, ledger)?;
-        Ok(search.coder.give_up_tree(&mut write(&search.tiers), level)?)
+        Ok(search.coder.give_up_keys(&mut write(&search.tiers), level)?)
     }
 
     /// Takes note of why a block, and what comes behind it, has no keys.
@@ -219,9 +223,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         why
     }
 
-    /// Where memory is full, a tree is the last thing that can be given up: can the search go on with what was not entered? Whoever
-    /// looks on knows states by their keys, so the tree stays then.
-    pub(super) fn can_go_on_without_tree(&mut self) -> bool {
+    /// Where memory is full, a tree is the last thing that can be given up, and where a state can have no key, so are those of all others: can
+    /// the search go on with what was not entered? Whoever looks on knows states by their keys, so those stay then.
+    pub(super) fn can_go_on_with_other_keys(&mut self) -> bool {
         let search = self.search;
         let can_give_up = || search.coder.with(|coder| read(&search.tiers).can_give_up(coder));
         std::mem::take(&mut self.unentered) && !search.observed && can_give_up()

@@ -4,6 +4,9 @@
 //! whoever encodes it is told; then those bits are added **behind** the others. States so far are all alike there, and keys are
 //! left-aligned, so their keys end with zeros in those places already: whatever holds them, in memory or on disk, may stay as it is.
 //! Bits that were added are mixed into the leading ones, but not with each other; so there are enough leading ones from the beginning.
+//!
+//! Where states may use more bits than a key has, one may come that differs in more than those. Then keys are
+//! [outgrown](Packing::is_outgrown): they stay injective, for that state gets none, and whoever holds them must take them all apart.
 
 use super::{MOST_BITS, Move, Packing, pair_of};
 use crate::stream::{Unloaded, put_number, take_below, take_number};
@@ -17,21 +20,58 @@ const LEAST_GAIN: u32 = 4;
 /// After so many times all bits are added that states may use.
 const MOST_ADDED: usize = 24;
 
+/// The bits in which states differ from the first of them.
+#[derive(Debug, Default)]
+pub struct Differing {
+    /// For each pair of words the first state, and the bits.
+    pairs: Vec<[u64; 2]>,
+}
+
+impl Differing {
+    /// Takes note of states of so many words, which are end to end.
+    pub fn add(&mut self, states: &[u32], width: usize) {
+        let mut states = states.chunks_exact(width);
+        if self.pairs.is_empty()
+            && let Some(first) = states.next()
+        {
+            self.pairs.extend(first.chunks(2).map(|words| [pair_of(words), 0]));
+        }
+        for state in states {
+            for (words, [base, told]) in state.chunks(2).zip(&mut self.pairs) {
+                *told |= pair_of(words) ^ *base;
+            }
+        }
+    }
+}
+
 impl Packing {
-    /// Bits of a key when all is told that states may use.
+    /// Bits of a key when it tells as much as it ever may.
     pub fn most_key_bits(&self) -> u32 {
-        self.bits + self.pairs.iter().map(|pair| (pair.used & !pair.told).count_ones()).sum::<u32>()
+        let untold = self.pairs.iter().map(|pair| (pair.used & !pair.told).count_ones()).sum::<u32>();
+        (self.bits + untold).min(MOST_BITS)
+    }
+
+    /// May states use more bits than a key has?
+    pub fn is_wide(&self) -> bool {
+        self.pairs.iter().map(|pair| pair.used.count_ones()).sum::<u32>() > MOST_BITS
+    }
+
+    /// Did a state come that differs in more bits than a key has?
+    pub fn is_outgrown(&self) -> bool {
+        self.is_outgrown
     }
 
     /// The same for shorter keys, which tell in what states like these (end to end) differ; none if that is hardly less.
     pub fn narrowed(&self, states: &[u32]) -> Option<Packing> {
-        let mut pairs: Vec<[u64; 3]> = Vec::with_capacity(self.pairs.len());
-        for (number, pair) in self.pairs.iter().enumerate() {
-            let words = |state: &[u32]| pair_of(&state[2 * number..]);
-            let base = words(&states[..self.width]);
-            let told = states.chunks_exact(self.width).fold(0, |told, state| told | words(state) ^ base);
-            pairs.push([pair.used, told, base]);
-        }
+        let mut differing = Differing::default();
+        differing.add(states, self.width);
+        self.telling(&differing).filter(|narrowed| narrowed.bits + LEAST_GAIN <= self.bits)
+    }
+
+    /// The same for keys that tell in what some states differ; none if that is too much for a key.
+    pub fn telling(&self, states: &Differing) -> Option<Packing> {
+        let known = states.pairs.iter().zip(&self.pairs);
+        let mut pairs: Vec<[u64; 3]> = known.map(|(&[base, told], pair)| [pair.used, told, base]).collect();
         let bits = |pairs: &[[u64; 3]]| pairs.iter().map(|[_, told, _]| told.count_ones()).sum::<u32>();
         // Those above what is told come next, as numbers grow.
         while bits(&pairs) < LEAST_MIXED_BITS {
@@ -43,18 +83,22 @@ impl Packing {
             let Some((told, next)) = next else { break };
             *told |= next;
         }
-        let narrowed = Packing::of_pairs(self.width, pairs.iter().copied());
-        (narrowed.bits + LEAST_GAIN <= self.bits).then_some(narrowed)
+        (bits(&pairs) <= MOST_BITS).then(|| Packing::of_pairs(self.width, pairs.iter().copied()))
     }
 
-    /// Adds the bits in which states differed that had no key; false if there were none. No key may be under way.
+    /// Adds the bits in which states differed that had no key; false if there were none, or if keys are [outgrown](Packing::is_outgrown) by
+    /// them. No key may be under way.
     pub fn widen(&mut self) -> bool {
         let untold = self.untold.iter().map(|untold| untold.swap(0, Ordering::Relaxed));
         let more: Vec<u64> = untold.zip(&self.pairs).map(|(untold, pair)| untold & !pair.told).collect();
         if more.iter().all(|&more| more == 0) {
             return false;
         }
-        if self.added.len() >= MOST_ADDED {
+        if self.bits + more.iter().map(|more| more.count_ones()).sum::<u32>() > MOST_BITS {
+            self.is_outgrown = true;
+            return false;
+        }
+        if self.added.len() >= MOST_ADDED && !self.is_wide() {
             self.widen_for_good();
         } else {
             more.into_iter().enumerate().for_each(|(number, more)| self.add(number, more));
@@ -113,12 +157,15 @@ impl Packing {
             }
             pairs.push([pair.used, told, base]);
         }
+        if pairs.iter().map(|[_, told, _]| told.count_ones()).sum::<u32>() > MOST_BITS {
+            return Err(damaged());
+        }
         *self = Packing::of_pairs(self.width, pairs.into_iter());
         let most = MOST_BITS as usize;
         for _ in 0..take_below(from, most, "times that bits were added")? {
             let number = take_below(from, self.pairs.len() - 1, "as the number of a pair")?;
             let (more, pair) = (take_number(from)?, &self.pairs[number]);
-            if more & (!pair.used | pair.told) != 0 {
+            if more & (!pair.used | pair.told) != 0 || self.bits + more.count_ones() > MOST_BITS {
                 return Err(damaged());
             }
             self.add(number, more);
@@ -198,6 +245,62 @@ mod tests {
             assert!(known.iter().all(|(&key, state)| keys(&packing, state) == Ok(vec![key])));
         }
         assert!(grew > 300 && passed_64 > 20, "{grew} {passed_64}");
+    }
+
+    /// Where states may use more bits than a key has, keys tell apart whatever has one, and what has none is known.
+    #[test]
+    fn keys_of_states_that_may_use_more_bits_than_they_have_are_outgrown_in_the_end() {
+        let (mut draw, mut outgrown, mut late) = (Draw::new(9), 0, 0);
+        for round in 0..60 {
+            let used: Vec<u32> = (0..5 + round % 9).map(|_| draw.bits() as u32 | 0xFFFF_F000).collect();
+            let (packing, width) = (Packing::of_any(&used), used.len());
+            let mut state_after = |time: u32| -> Vec<u32> {
+                used.iter().map(|used| used & draw.bits() as u32 >> (32 - time.min(32))).collect()
+            };
+            let mut differing = Differing::default();
+            (0..20).for_each(|_| differing.add(&state_after(4).repeat(1 + round % 3), width));
+            let mut packing = packing.telling(&differing).unwrap();
+            assert_eq!(packing.is_wide(), Packing::new(&used).is_none());
+            let (mut known, mut all) = (HashMap::new(), differing);
+            for time in 4..32 {
+                let state = state_after(time);
+                all.add(&state, width);
+                let key = loop {
+                    match keys(&packing, &state) {
+                        Ok(keys) => break Some(keys[0]),
+                        Err(Untold) if packing.widen() => {}
+                        Err(Untold) => break None,
+                    }
+                };
+                let fits = all.pairs.iter().map(|[_, told]| told.count_ones()).sum::<u32>() <= MOST_BITS;
+                assert_eq!(key.is_none(), packing.is_outgrown());
+                assert!(!fits || key.is_some() || packing.key_bits() > 100, "there was room");
+                let Some(key) = key else {
+                    outgrown += 1;
+                    late += (known.len() > 12) as u32;
+                    assert!(packing.is_wide() && all.pairs.len() == width.div_ceil(2));
+                    break;
+                };
+                assert_eq!(*known.entry(key).or_insert(state.clone()), state);
+            }
+            for (&key, state) in &known {
+                let mut whole = Vec::new();
+                packing.decode_whole(key, &mut whole);
+                assert_eq!((keys(&packing, state), &whole), (Ok(vec![key]), state));
+            }
+            assert!(
+                packing.is_outgrown() || all.pairs.iter().map(|[_, told]| told.count_ones()).sum::<u32>() <= MOST_BITS
+            );
+            let (mut bytes, mut again) = (Vec::new(), Packing::of_any(&used));
+            packing.save(&mut bytes).unwrap();
+            again.load(&mut &bytes[..]).unwrap();
+            assert!(known.iter().all(|(&key, state)| keys(&again, state) == Ok(vec![key])));
+            // The first pair tells all, and so do the others: that is too much.
+            let told: Vec<u8> = used.chunks(2).flat_map(|pair| [pair_of(pair), 0]).flat_map(u64::to_le_bytes).collect();
+            let loaded = again.load(&mut &[&told[..], &[0; 8]].concat()[..]);
+            assert_eq!(matches!(loaded, Err(Unloaded::Damaged(_))), packing.is_wide());
+        }
+        assert!(outgrown > 20 && late > 5, "{outgrown} {late}");
     }
 
     #[test]

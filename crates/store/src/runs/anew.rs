@@ -1,6 +1,6 @@
 //! Runs whose keys become others, because a tree is given up: its nodes stay in memory when tables leave, and where they take too much of it
 //! every key is taken apart, once. States that can be packed have those keys from then on; others have no short key, so runs hold hashes, and
-//! behind them the states themselves.
+//! behind them the states themselves. The same is done when states came that differ in more bits than packed keys have.
 
 use super::run::{Form, Reader, Run, Writer, index_bytes};
 use super::{Layers, Shard, count_time, lock};
@@ -10,6 +10,7 @@ use crate::cache::Distinct;
 use crate::codec::{Coder, Keys};
 use crate::disk::Shortage;
 use crate::intern::Intern;
+use crate::packing::Differing;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -57,7 +58,7 @@ impl Layers {
     pub(crate) fn write_anew(
         &mut self,
         coder: &mut Coder,
-        mut state_of: impl FnMut(u64, &mut Vec<u32>),
+        mut state_of: impl FnMut(u128, &mut Vec<u32>),
     ) -> Result<(), Shortage> {
         assert!(self.can_be_written_anew() && self.candidates.is_empty());
         let start = Instant::now();
@@ -88,10 +89,10 @@ impl Layers {
         {
             levels = [levels[0].min(run.levels()[0]), levels[1].max(run.levels()[1])];
             done = done.and_then(|()| {
-                let told = (number as u64).checked_shl(u64::BITS - shard_bits).unwrap_or(0);
+                let told = (number as u128).checked_shl(u128::BITS - shard_bits).unwrap_or(0);
                 let mut reader = Reader::new(run).map_err(Shortage::Disk)?;
                 while let Some(open) = &mut reader {
-                    state_of((open.head() >> 64) as u64 | told, &mut states.words);
+                    state_of(open.head() | told, &mut states.words);
                     if states.waiting() == BLOCK.min(room - states.order.len()) {
                         states.give_keys(coder).map_err(|Full| Shortage::Memory)?;
                     }
@@ -115,6 +116,24 @@ impl Layers {
         self.share_out(0, 0);
         count_time(&self.counts.merging, start);
         done
+    }
+
+    /// In which bits the states differ whose keys are in the runs, where all are: `state_of` puts the state of a key behind others.
+    pub(crate) fn differing(
+        &self,
+        width: usize,
+        mut state_of: impl FnMut(u128, &mut Vec<u32>),
+    ) -> Result<Differing, Shortage> {
+        let (start, shard_bits) = (Instant::now(), self.shards.len().ilog2());
+        let (mut differing, mut state) = (Differing::default(), Vec::new());
+        let visited = self.visit(|number, key, _| {
+            state.clear();
+            state_of(key | (number as u128).checked_shl(u128::BITS - shard_bits).unwrap_or(0), &mut state);
+            differing.add(&state, width);
+            Ok(())
+        });
+        count_time(&self.counts.merging, start);
+        visited.map_err(Shortage::Disk).map(|()| differing)
     }
 
     /// Writes states as one run for each shard, and merges what there is.
@@ -169,7 +188,9 @@ impl Sorted {
     fn of(coder: &Coder) -> Sorted {
         let (width, is_packed) = (coder.width(), matches!(coder, Coder::Packed(_)));
         let kept_words = if is_packed { 0 } else { width };
-        Sorted { width, kept_words, words: Vec::new(), has_begun: false, keys: Keys::default(), order: Vec::new() }
+        // Keys that could be too short tell what all of them need.
+        let has_begun = matches!(coder, Coder::Packed(packing) if packing.is_wide());
+        Sorted { width, kept_words, words: Vec::new(), has_begun, keys: Keys::default(), order: Vec::new() }
     }
 
     fn bytes_per_state(&self) -> usize {

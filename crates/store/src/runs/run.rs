@@ -11,7 +11,6 @@ use super::vectors::{self, Differences, Places};
 use crate::budget::Grant;
 use crate::disk::{self, Shortage, Slot, Spill, SpillError};
 use std::hint::select_unpredictable;
-use std::io;
 use std::sync::Arc;
 
 /// Bytes of a block: enough to be read at a time, and little to be read for one key.
@@ -207,7 +206,7 @@ impl Run {
     }
 
     /// Visits all keys in order, without the bits they have in common, and their vectors if they have any.
-    pub fn visit(&self, mut visit: impl FnMut(u128, &[u32]) -> io::Result<()>) -> io::Result<()> {
+    pub fn visit<E: From<SpillError>>(&self, mut visit: impl FnMut(u128, &[u32]) -> Result<(), E>) -> Result<(), E> {
         let (mut bytes, mut places, mut vector) = (vec![0; BLOCK_BYTES], Places::default(), Vec::new());
         for slot in &self.slots {
             self.spill.read(slot, &mut bytes)?;

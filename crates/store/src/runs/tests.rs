@@ -265,7 +265,7 @@ fn vectors_are_told_apart_where_their_hashes_are_equal() {
     merged
         .visit(|key, vector| {
             assert!(read.insert((key, vector.to_vec())));
-            Ok(())
+            Ok::<(), SpillError>(())
         })
         .unwrap();
     assert_eq!(read, all.iter().map(|&number| ((hash(number) as u128) << 64, vector(number).to_vec())).collect());

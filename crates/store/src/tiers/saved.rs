@@ -14,6 +14,7 @@ use crate::codec::Coder;
 use crate::hash;
 use crate::intern::Intern;
 use crate::packed::Packed;
+use crate::packing::Packing;
 use crate::runs::Layers;
 use crate::sample::Sample;
 use crate::stream::{Unloaded, put_number, put_words, take_below, take_number};
@@ -92,9 +93,15 @@ impl Tiers {
         self.layers().map_or(Ok(()), |layers| layers.visit(write))
     }
 
-    /// Makes tiers again, in 2^`shard_bits` shards, from what others have written whose keys `coder` computed; these must be
-    /// empty. Says how many states there are, unless some were written several times.
-    pub fn load(&mut self, coder: &Coder, shard_bits: u32, from: &mut dyn Read) -> Result<Option<u64>, Unloaded> {
+    /// Makes tiers again, in 2^`shard_bits` shards, from what others have written whose keys `coder` computed, or which were `packed` while
+    /// `coder` takes states as they are; these must be empty. Says how many states there are, unless some were written several times.
+    pub fn load(
+        &mut self,
+        coder: &Coder,
+        packed: Option<&Packing>,
+        shard_bits: u32,
+        from: &mut dyn Read,
+    ) -> Result<Option<u64>, Unloaded> {
         let sampled = take_below(from, 1, "samples")? == 1;
         match (sampled, self.sample.as_mut()) {
             (true, None) => return Err(Unloaded::damaged("there is a sample, and nothing to learn")),
@@ -109,6 +116,7 @@ impl Tiers {
         let key_bits = coder.key_bits();
         *self.key_bits.get_mut() = key_bits;
         let bytes = take_below(from, size_of::<u128>(), "bytes in a key")?;
+        let key_bits = packed.map_or(key_bits, Packing::key_bits);
         if bytes > key_bits.div_ceil(8) as usize || (bytes == 0) != (key_bits == 0) {
             return Err(Unloaded::damaged("keys are of another kind"));
         }
@@ -129,7 +137,7 @@ impl Tiers {
             orphans.insert(record.clone());
             Ok(())
         });
-        let loaded = loaded.and_then(|()| self.load_records(&mut record, coder, &mut orphans, from));
+        let loaded = loaded.and_then(|()| self.load_records(&mut record, (coder, packed), &mut orphans, from));
         self.grant.give_back(charged);
         match loaded {
             Ok(_) if !orphans.is_empty() => Err(Unloaded::damaged("states are missing")),
@@ -140,23 +148,29 @@ impl Tiers {
     fn load_records(
         &mut self,
         record: &mut [u8],
-        coder: &Coder,
+        (coder, packed): (&Coder, Option<&Packing>),
         orphans: &mut HashSet<Vec<u8>>,
         from: &mut dyn Read,
     ) -> Result<Option<u64>, Unloaded> {
         let (repeats, count) = (take_below(from, 1, "kinds of keys")? == 1, take_number(from)?);
         let states = count.saturating_sub(orphans.len() as u64);
         self.make_room(states).or_else(|Full| if self.below.is_some() { Ok(()) } else { Err(Full) })?;
-        let mut words = vec![0; record.len() / 4];
+        let mut words = Vec::new();
         for _ in 0..count {
             from.read_exact(record)?;
             if !orphans.is_empty() && orphans.remove(record) {
                 continue;
             }
-            let is_new = match self.put_back(record, &mut words) {
+            words.clear();
+            match packed {
+                Some(packing) => packing.decode_whole(key_of(record), &mut words),
+                None if coder.key_bits() > 0 => {}
+                None => words.extend(record.chunks_exact(4).map(word_of)),
+            }
+            let is_new = match self.put_back(record, &words) {
                 Err(Full) => {
                     self.leave_for_disk(coder)?;
-                    self.put_back(record, &mut words)?
+                    self.put_back(record, &words)?
                 }
                 Ok(is_new) => is_new,
             };
@@ -188,16 +202,11 @@ impl Tiers {
         Ok(self.end_flush(coder)?)
     }
 
-    /// Puts one record where it belongs; false if it was there.
-    fn put_back(&mut self, record: &[u8], words: &mut [u32]) -> Result<bool, Full> {
+    /// Puts one record where it belongs, or the words of a state as it is; false if it was there.
+    fn put_back(&mut self, record: &[u8], words: &[u32]) -> Result<bool, Full> {
         let key_bits = *self.key_bits.get_mut();
         let hash = match key_bits {
-            0 => {
-                for (word, bytes) in words.iter_mut().zip(record.chunks_exact(4)) {
-                    *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-                }
-                hash::words(words)
-            }
+            0 => hash::words(words),
             _ => (key_of(record) >> 64) as u64,
         };
         Ok(match &mut own(&mut self.shards[shard_of(hash, self.shard_bits)]).last {
@@ -225,6 +234,10 @@ fn visit_all(table: &Packed, mut visit: impl FnMut(u128) -> io::Result<()>) -> i
         }
     });
     done
+}
+
+fn word_of(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().expect("four bytes"))
 }
 
 /// The key that begins with these bytes and ends with zeros.

@@ -1,5 +1,9 @@
 //! What becomes of a tree whose nodes fill memory: states are packed from then on, or else, for want of short keys, held and written as they are:
 //! tables of vectors leave memory, a generation at a time, as those of keys do ([`super::layered`]).
+//!
+//! States that may use more bits than a key has are packed too, if those so far differ in few enough. Should one come that differs in
+//! more, packed keys are given up in the same way, for states as they are. Not where levels are given up: keys of which some are gone cannot
+//! be taken apart any more, so there would be no way on.
 
 use super::{Arena, Batch, Block, Coder, Full, Shard, Table, Tiers, exact_shards, lock, own};
 use crate::disk::Shortage;
@@ -22,9 +26,9 @@ impl Tiers {
         matches!(lock(&self.shards[0]).last, Table::Vectors(_))
     }
 
-    /// The same with a way to pack states, whose words use these bits, should a tree be given up; if they are few enough.
+    /// The same with a way to pack states, whose words use these bits, should a tree be given up; if they differ in few enough.
     pub fn with_packing(mut self, used: &[u32]) -> Tiers {
-        self.packing = Packing::new(used);
+        self.packing = Some(Packing::of_any(used));
         self
     }
 
@@ -33,17 +37,22 @@ impl Tiers {
         self.packing.as_ref()
     }
 
-    /// Could states be written packed, or as they are, instead of the roots of a tree? Not without a table for every shard.
+    /// Could states be written packed, or as they are, instead of the roots of a tree, or of keys that are outgrown? Not without a table
+    /// for every shard.
     pub fn can_give_up(&self, coder: &Coder) -> bool {
-        let Coder::Tree(tree) = coder else { return false };
+        let words = match coder {
+            Coder::Tree(tree) => self.words_written(tree.width()),
+            coder if coder.is_outgrown() => coder.width(),
+            _ => return false,
+        };
         self.shards.len() == 1 << self.shard_bits
-            && self.words_written(tree.width()) <= MOST_WORDS
+            && words <= MOST_WORDS
             && self.layers().is_some_and(Layers::can_be_written_anew)
     }
 
-    /// Words of states that are written as they are if a tree is given up.
+    /// Words of states that are written as they are if a tree is given up, at most.
     fn words_written(&self, width: usize) -> usize {
-        if self.packing.is_some() { 0 } else { width }
+        if self.packing.as_ref().is_some_and(|packing| !packing.is_wide()) { 0 } else { width }
     }
 
     /// Should they be, for the tree takes too much memory beside what is on disk? At the latest while there is enough to take every key
@@ -63,10 +72,10 @@ impl Tiers {
         (is_large || is_late()) && self.can_give_up(coder)
     }
 
-    /// Gives up the tree: all keys leave for the disk and are taken apart there. When no candidate waits, and nothing that was
-    /// encoded is still to be entered; states of `level` are being found. Whatever can be made again goes first, for taking keys apart needs
-    /// memory beside the tree.
-    pub fn give_up_tree(&mut self, coder: &mut Coder, level: u32) -> Result<(), Shortage> {
+    /// Gives up the tree, or keys that are outgrown: all leave for the disk and are taken apart there. When no candidate waits, and nothing that
+    /// was encoded is still to be entered; states of `level` are being found. Whatever can be made again goes first, for taking keys apart
+    /// needs memory beside the tree.
+    pub fn give_up_keys(&mut self, coder: &mut Coder, level: u32) -> Result<(), Shortage> {
         let width = coder.width();
         self.begin_flush(coder, level, true);
         (0..self.shards.len()).try_for_each(|shard| self.flush(shard))?;
@@ -74,11 +83,26 @@ impl Tiers {
         self.arena = Arena::new(self.grant.clone());
         let below = self.below.as_mut().expect("there is a disk");
         below.drop_older();
-        let instead = self.packing.take().map_or(Coder::Plain { width }, Coder::Packed);
-        let Coder::Tree(tree) = std::mem::replace(coder, instead) else { unreachable!("it was a tree") };
-        let mut decoder = tree.into_decoder();
-        let written = below.layers_mut().write_anew(coder, |key, states| decoder.decode(key, states));
-        drop(decoder);
+        let layers = below.layers_mut();
+        let written = match std::mem::replace(coder, Coder::Plain { width }) {
+            Coder::Tree(tree) => {
+                let mut decoder = tree.into_decoder();
+                let mut state_of = |key: u128, states: &mut Vec<u32>| decoder.decode((key >> 64) as u64, states);
+                let packing = match self.packing.take() {
+                    Some(wide) if wide.is_wide() && !layers.keeps_all() => None,
+                    // There is no way back in the middle of it, so all states are looked at first.
+                    Some(wide) if wide.is_wide() => wide.telling(&layers.differing(width, &mut state_of)?),
+                    packing => packing,
+                };
+                *coder = packing.map_or(Coder::Plain { width }, Coder::Packed);
+                layers.write_anew(coder, state_of)
+            }
+            Coder::Packed(packing) => {
+                layers.outgrow_keys();
+                layers.write_anew(coder, |key, states| packing.decode_whole(key, states))
+            }
+            _ => unreachable!("others are not given up"),
+        };
         self.key_bits = AtomicU32::new(coder.key_bits());
         written?;
         let made = exact_shards(coder, self.shard_bits, self.density, &self.arena, &self.grant);
