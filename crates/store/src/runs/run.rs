@@ -303,10 +303,29 @@ fn block_index_bytes(width: usize) -> u64 {
 /// One run of several whose keys are hashes: equal ones are in the order of their vectors.
 fn merge_vectors(mut readers: Vec<Reader>, mut writer: Writer) -> Result<Option<Run>, Shortage> {
     let mut vector = Vec::new();
-    while let Some(least) = readers.iter().min_by_key(|reader| (reader.head(), reader.vector())) {
-        let key = least.head();
+    while let Some(least) = (0..readers.len()).min_by_key(|&number| readers[number].head()) {
+        // Hardly a key is in two runs, and most of them are in the largest: so vectors are not compared, and as many are taken as come in a row.
+        let others = readers.iter().enumerate().filter(|&(number, _)| number != least);
+        let next = others.map(|(_, reader)| reader.head()).min();
+        let is_before = |key: u128| next.is_none_or(|next| key < next);
+        let first = &mut readers[least];
+        let (mut is_open, mut is_first) = (true, is_before(first.head()));
+        let in_a_row = is_first;
+        while is_first {
+            writer.push_vector(first.head(), first.vector())?;
+            is_open = first.advance().map_err(Shortage::Disk)?;
+            is_first = is_open && is_before(first.head());
+        }
+        if !is_open {
+            readers.swap_remove(least);
+        }
+        if in_a_row {
+            continue;
+        }
+        let key = readers[least].head();
+        let same = readers.iter().filter(|reader| reader.head() == key);
         vector.clear();
-        vector.extend_from_slice(least.vector());
+        vector.extend_from_slice(same.map(Reader::vector).min().expect("there is a least one"));
         writer.push_vector(key, &vector)?;
         let mut number = 0;
         while let Some(reader) = readers.get_mut(number) {
