@@ -8,12 +8,11 @@ use plimsoll_ir::{Symmetry, System};
 use plimsoll_model::symmetry::{Precision, Symmetric};
 use plimsoll_model::{Covered, Graph, Interp, Jit, Model, Patience, Problem, Step};
 use plimsoll_search::Walk;
+use plimsoll_store::mapped;
 
-/// Memory that compiling takes for each operator or statement, measured.
-const COMPILE_BYTES: u64 = 1200;
-/// And for its own code and tables.
-const COMPILER_BYTES: u64 = 17 << 18;
-/// Compiling may take this part, and whole, of what the budget leaves beside the process: most of it goes when it is done.
+/// Code of the compiler, and what else of the program's it takes to load a model: measured.
+const COMPILER_CODE_BYTES: u64 = if cfg!(debug_assertions) { 10 << 20 } else { 6 << 20 };
+/// Compiling may take this part, and whole, of what the budget leaves beside the process and that: estimates are not exact.
 const COMPILE_SHARE: (u64, u64) = (2, 3);
 
 /// A model that is ready to run.
@@ -78,13 +77,8 @@ impl Executor {
             Content::Graph(graph) => return Executor::Graph(Box::new(graph)),
             Content::System(system) => system,
         };
-        let too_large = too_large_for_native(&system, memory_bytes);
         let interp = Interp::new(system).with_patience(patience);
-        let made = match too_large {
-            Some(why) => Err((interp, why)),
-            None => Jit::from_interp(interp),
-        };
-        match made {
+        match Jit::within(left_for_compiling(memory_bytes), interp) {
             Ok(jit) => Executor::Jit(Box::new(jit)),
             Err((interp, why)) => {
                 notes.push(format!("no native code, so the interpreter was used: {why}"));
@@ -113,8 +107,8 @@ impl Executor {
             }
             Executor::Jit(inner) => {
                 let orbits = Symmetric::new(*inner, &system, symmetry, precision).expect(fits);
-                let is_small = can_compile(orbits.operators() as u64, memory_bytes);
-                Executor::OrbitsJit(Box::new(if is_small { orbits.in_native_code() } else { orbits }))
+                let fits = orbits.compiling_bytes() <= left_for_compiling(memory_bytes);
+                Executor::OrbitsJit(Box::new(if fits { orbits.in_native_code() } else { orbits }))
             }
             other => other,
         }
@@ -214,17 +208,10 @@ impl Executor {
     }
 }
 
-/// Is there memory to compile so many operators?
-fn can_compile(operators: u64, memory_bytes: u64) -> bool {
-    let left = memory_bytes.saturating_sub(machine::resident_bytes()) / COMPILE_SHARE.1 * COMPILE_SHARE.0;
-    COMPILER_BYTES + operators * COMPILE_BYTES <= left
-}
-
-/// Why the system cannot be compiled within the budget, if so.
-fn too_large_for_native(system: &System, memory_bytes: u64) -> Option<String> {
-    let operators = system.commands.iter().map(|command| command.weight() as u64).sum::<u64>();
-    (!can_compile(operators, memory_bytes))
-        .then(|| format!("compiling {operators} operators takes too much of the memory"))
+/// What compiling may take beside its code. What the process has of files now comes and goes, so it is not counted.
+fn left_for_compiling(memory_bytes: u64) -> u64 {
+    let process = machine::resident_bytes().saturating_sub(mapped::resident_bytes()) + COMPILER_CODE_BYTES;
+    memory_bytes.saturating_sub(process) / COMPILE_SHARE.1 * COMPILE_SHARE.0
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 use crate::failure::exit;
 use crate::options::CheckOptions;
 use crate::output::Output;
-use crate::plan::CODE_BYTES;
+use crate::plan::KEPT_CODE_BYTES;
 use crate::size::Size;
 use crate::{interrupt, machine};
-use plimsoll_store::meter;
+use plimsoll_store::{mapped, meter};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -15,6 +15,12 @@ use std::time::Instant;
 const SPARE_BYTES: u64 = 1 << 20;
 /// A budget that is smaller than the program and this is refused later, with advice.
 const LEAST_BYTES: u64 = 4 << 20;
+
+/// Up to so many bytes memory counts as short: whoever has more need not mind a few megabytes of code, and of holes in what was
+/// allocated.
+const SHORT_BYTES: u64 = 1 << 30;
+/// The allocator gives back blocks of this size where memory is short.
+const BLOCK_BYTES: u32 = 64 << 10;
 
 /// What a check says that ended before its search began: some of the entries of a report.
 #[derive(Serialize)]
@@ -80,6 +86,10 @@ impl Loading {
 
 /// Ends the program as soon as it has more memory than the budget allows.
 fn watch_memory(memory_bytes: u64, tell: impl Fn() + Send + 'static) {
+    if memory_bytes <= SHORT_BYTES {
+        meter::give_back_blocks_of(BLOCK_BYTES);
+        mapped::keep_below(KEPT_CODE_BYTES);
+    }
     let least = machine::resident_bytes().saturating_add(LEAST_BYTES);
     meter::limit(memory_bytes.saturating_sub(SPARE_BYTES).max(least), move || {
         tell();
@@ -97,5 +107,5 @@ pub fn within(memory: Option<Size>) {
 pub fn end() {
     meter::lift();
     meter::trim();
-    meter::release_code(CODE_BYTES);
+    mapped::let_go();
 }

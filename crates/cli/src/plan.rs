@@ -17,7 +17,7 @@ use plimsoll_model::{Guide, Model};
 use plimsoll_search::Crew;
 use plimsoll_store::disk::SLOT;
 use plimsoll_store::huffman::Code;
-use plimsoll_store::meter;
+use plimsoll_store::mapped;
 use plimsoll_store::runs::{KEY_WORDS, Keep, MOST_WORDS, ORIGIN_WORDS};
 use plimsoll_store::tree::{Shape, Tree};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Full, Gathered, Grant, Recent, Room};
@@ -32,9 +32,10 @@ const BLOCK_STATES: u64 = 16;
 /// Report, trace, messages, thread of the signal handler, rounding of the allocator, and code that is used from now on: there is
 /// more of it where it is not optimised.
 const HEADROOM_BYTES: u64 = if cfg!(debug_assertions) { 7 << 18 } else { 1 << 20 };
-/// What a search has of the files of the program, code above all, some of it because it lies beside what is used: measured. Front ends and a
-/// compiler leave more, which goes.
-pub const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 7 << 20 };
+/// What a search has of files, code above all, where it is let go whenever it is more than [`KEPT_CODE_BYTES`]: measured. What comes
+/// between two looks is on top of that.
+const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 6 << 20 };
+pub const KEPT_CODE_BYTES: u64 = CODE_BYTES / 4 * 3;
 /// The system counts resident pages for each processor by itself and adds up now and then, so what it says may lag behind.
 const COUNTING_BYTES: u64 = 16 << 10;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
@@ -112,7 +113,7 @@ pub struct Facts {
     pub most_successors: u64,
     /// What a worker may take to follow atomic chains.
     pub scratch_bytes: u64,
-    /// Resident memory of the process, model and native code included, and the program's own that will come back.
+    /// Resident memory of the process, model and native code included, and the code of the program that will come back.
     pub resident_bytes: u64,
 }
 
@@ -226,7 +227,7 @@ impl Facts {
             used_bits: model.used_bits(),
             most_successors: model.most_successors() as u64,
             scratch_bytes: model.scratch_bytes() as u64,
-            resident_bytes: machine::resident_bytes() + meter::returning_bytes(CODE_BYTES),
+            resident_bytes: machine::resident_bytes() + CODE_BYTES.saturating_sub(mapped::resident_bytes()),
         }
     }
 

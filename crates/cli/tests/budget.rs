@@ -9,9 +9,13 @@ mod common;
 use common::{report, root};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
+
+/// What a search may have of files, most of the time, where memory is short.
+const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 6 << 20 };
 
 /// The most memory any child so far had.
 fn peak_of_children() -> u64 {
@@ -48,6 +52,39 @@ fn no_search_takes_more_memory_than_it_was_given() {
     let options = [&[][..], &["--disk", "1G"], &["--disk", "1G", "--strategy", "frontier-safety-net", "--exact"]];
     side_by_side(&options, |options| generated_within(60, options));
     side_by_side(&one_step(), |(name, text, code, reason)| within_64(name, text, *code, reason));
+}
+
+/// A search that goes to disk uses one part of the program after the other. What it has of files is what it uses now, not all that was
+/// used since it began; so it stays within what the plan allows for, and native code is made in little memory too.
+#[test]
+fn code_that_was_used_once_goes_again() {
+    for executor in ["interp", "jit"] {
+        let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["check", "--json", "--no-deadlock", "--memory", "16M", "--disk", "1G", "--workers", "1"])
+            .args(["--executor", executor, "--max-states", "1000000"])
+            .arg(root().join("models/dve/sliding_window_large.dve"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let path = format!("/proc/{}/statm", child.id());
+        let output = thread::spawn(move || child.wait_with_output().unwrap());
+        let mut of_files = Vec::new();
+        while !output.is_finished() {
+            // Who has ended has no memory, and then no entry.
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let pages = text.split(' ').nth(2).and_then(|pages| pages.parse::<u64>().ok());
+            of_files.extend(pages.filter(|&pages| pages > 0).map(|pages| pages * 4096));
+            thread::sleep(Duration::from_millis(2));
+        }
+        let report: Value = serde_json::from_slice(&output.join().unwrap().stdout).unwrap();
+        assert_eq!((report["executor"].as_str(), report["exit_code"].as_u64()), (Some(executor), Some(20)), "{report}");
+        assert!(report["layers"]["runs"].as_u64() > Some(0), "it went to disk: {report}");
+        assert!(report["plan"]["process_bytes"].as_u64() > Some(CODE_BYTES), "{report}");
+        // Who watches may be late now and then.
+        of_files.sort_unstable();
+        let most = of_files[of_files.len() * 9 / 10];
+        assert!(of_files.len() > 50 && most <= CODE_BYTES, "{executor}: {most} bytes of {} looks", of_files.len());
+    }
 }
 
 /// Writes a graph, or gives up; returns whether it was written.

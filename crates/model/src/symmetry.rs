@@ -14,6 +14,7 @@ pub(crate) mod plain;
 mod ranks;
 mod relations;
 
+use crate::jit::effort::bytes_at_once;
 use crate::{Conventions, Model, Step, Successors};
 use canon::{Canon, Scratch};
 use plimsoll_ir::{Layout, Symmetry, System};
@@ -39,9 +40,9 @@ impl<M: Model> Symmetric<M> {
         Some(Symmetric { inner, canon, precision })
     }
 
-    /// How much code for representatives there would be: what takes as long to compile as so many operators of a model.
-    pub fn operators(&self) -> usize {
-        self.canon.operators()
+    /// Memory that making native code for representatives takes, code of the compiler aside.
+    pub fn compiling_bytes(&self) -> u64 {
+        bytes_at_once(self.canon.operators()) as u64
     }
 
     /// The same with native code for representatives, where that can be made.

@@ -17,6 +17,7 @@ pub mod heap;
 pub mod huffman;
 pub mod intern;
 pub mod log;
+pub mod mapped;
 pub mod meter;
 pub mod numbers;
 pub mod odds;

@@ -4,7 +4,7 @@
 //! foresee, so while they work the process is measured after every few hundred kilobytes, and whoever would exceed the
 //! limit does not return: the program ends as [`limit`] was told to end it.
 
-use rustix::mm::{Advice, madvise};
+use crate::mapped;
 use rustix::process::{Resource, getrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
@@ -19,8 +19,6 @@ const NO_LIMIT: u64 = u64::MAX;
 static LIMIT: AtomicU64 = AtomicU64::new(NO_LIMIT);
 /// Allocated since the last measurement.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
-/// What the process had from files when code was released.
-static RELEASED_FROM: AtomicU64 = AtomicU64::new(0);
 static EXCEEDED: Mutex<Option<Exceeded>> = Mutex::new(None);
 
 type Exceeded = Box<dyn FnOnce() + Send>;
@@ -42,6 +40,12 @@ pub fn resident_bytes() -> Option<u64> {
     statm(1)
 }
 
+/// The same when code that was let go has come back, as far as it may.
+fn expected_bytes() -> u64 {
+    let (resident, files) = (resident_bytes().unwrap_or(0), mapped::resident_bytes());
+    resident.saturating_sub(files).saturating_add(files.max(mapped::kept_bytes()))
+}
+
 /// How much more memory may be mapped, resident or not, where that is limited (`ulimit -v`, `ulimit -d`).
 pub fn mappable_bytes() -> Option<u64> {
     let limit = |resource| getrlimit(resource).current;
@@ -52,6 +56,21 @@ pub fn mappable_bytes() -> Option<u64> {
 
 /// Can the allocator be asked to give memory back?
 pub const TRIMS: bool = cfg!(target_env = "gnu");
+
+/// Has the allocator take blocks of this size and larger from the system and give them back as soon as nobody uses them, if it can be told.
+/// Else it soon keeps much larger ones, between which there are holes: two of twelve megabytes in a search on disk.
+pub fn give_back_blocks_of(bytes: u32) {
+    #[cfg(target_env = "gnu")]
+    {
+        const MMAP_THRESHOLD: core::ffi::c_int = -3;
+        unsafe extern "C" {
+            fn mallopt(parameter: core::ffi::c_int, value: core::ffi::c_int) -> core::ffi::c_int;
+        }
+        // SAFETY: any thread may call it at any time.
+        unsafe { mallopt(MMAP_THRESHOLD, bytes as core::ffi::c_int) };
+    }
+    let _ = bytes;
+}
 
 /// Lets the allocator give back to the system whatever it holds and nobody uses, if it can be asked.
 pub fn trim() {
@@ -65,38 +84,9 @@ pub fn trim() {
     }
 }
 
-/// Takes from this process the code that it used so far, if what it has from files exceeds `bytes`. What is needed from now on is mapped
-/// again when it is, from where the system has it anyway. (Breakpoints of a debugger are lost.)
-pub fn release_code(bytes: u64) {
-    let mapped = statm(2).unwrap_or(0);
-    if mapped <= bytes {
-        return;
-    }
-    RELEASED_FROM.store(mapped, Ordering::Relaxed);
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (begin, end) in maps.lines().filter_map(code_of_file) {
-        // SAFETY: nobody writes to these pages, so those that come back are the same.
-        let _ = unsafe { madvise(begin as *mut _, end - begin, Advice::LinuxDontNeed) };
-    }
-}
-
-/// What code that was released may still take when it has come back, if no more than so many `bytes` do.
-pub fn returning_bytes(bytes: u64) -> u64 {
-    RELEASED_FROM.load(Ordering::Relaxed).min(bytes).saturating_sub(statm(2).unwrap_or(0))
-}
-
-/// From where to where code is mapped that lies in a file, if a line says that.
-fn code_of_file(line: &str) -> Option<(usize, usize)> {
-    let mut words = line.split_ascii_whitespace();
-    let (begin, end) = words.next()?.split_once('-')?;
-    let is_code = words.next()? == "r-xp" && words.nth(2)? != "0";
-    let number = |text| usize::from_str_radix(text, 16).ok();
-    if is_code { Some((number(begin)?, number(end)?)) } else { None }
-}
-
 /// An entry of the kernel's table about this process, in bytes: 0 is all that is mapped, 1 what is resident, 2 what of
 /// it lies in files, 5 data and stack.
-fn statm(entry: usize) -> Option<u64> {
+pub(crate) fn statm(entry: usize) -> Option<u64> {
     let mut text = [0; 128];
     let count = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut text)).ok()?;
     let text = std::str::from_utf8(&text[..count]).ok()?;
@@ -121,10 +111,15 @@ impl Meter {
             return;
         }
         TAKEN.store(0, Ordering::Relaxed);
-        let resident = resident_bytes().unwrap_or(0);
         let limit = LIMIT.load(Ordering::SeqCst);
+        let is_too_much = || expected_bytes().saturating_add(size) > limit;
+        // Code that was used may go before anything else has to.
+        let exceeds = is_too_much() && {
+            mapped::let_go_if_watched();
+            is_too_much()
+        };
         // One thread ends the program; what it allocates for that is not measured.
-        if resident.saturating_add(size) > limit
+        if exceeds
             && LIMIT.compare_exchange(limit, NO_LIMIT, Ordering::SeqCst, Ordering::SeqCst).is_ok()
             && let Some(exceeded) = EXCEEDED.try_lock().ok().and_then(|mut exceeded| exceeded.take())
         {
@@ -163,17 +158,6 @@ unsafe impl GlobalAlloc for Meter {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU32;
-
-    /// Other tests run meanwhile, and let some of it come back.
-    #[test]
-    fn code_leaves_and_comes_back() {
-        release_code(u64::MAX);
-        assert_eq!(returning_bytes(u64::MAX), 0, "it had no more than it may have");
-        let before = statm(2).unwrap();
-        release_code(0);
-        let (left, few) = (returning_bytes(u64::MAX), returning_bytes(before / 2));
-        assert!(left > 512 << 10 && few < left, "{before} {left} {few}");
-    }
 
     #[test]
     fn a_process_that_grows_too_large_is_noticed_once() {

@@ -21,31 +21,12 @@ use plimsoll_ir::{
 
 use super::call::{Imports, Procedures, called, sign};
 use super::command::code_of;
+use super::effort::Effort;
 use super::emit::{Emitter, Frame};
 use super::shortcuts;
 use super::turns::{Turns, Variant, divide};
 use crate::Interp;
 use crate::order::{Group, Order};
-
-/// How code is divided and how hard it is worked on. Sizes are in nodes of expressions and statements.
-#[derive(Clone, Copy)]
-pub(super) struct Effort {
-    /// A function takes about this much.
-    pub function: usize,
-    /// Beyond this much in all, code is made in less than half the time and runs at less than half the speed.
-    pub quick: usize,
-    /// A single command, property or procedure beyond this is refused.
-    pub most: usize,
-    /// A function of more instructions is made like code beyond `quick`: register allocation would take too long.
-    pub large: usize,
-}
-
-impl Effort {
-    pub const USUAL: Effort = Effort { function: 4_000, quick: 500_000, most: 4_000_000, large: 200_000 };
-}
-
-/// So many functions are translated at once; more would only take memory.
-const MOST_WAITING: usize = 64;
 
 /// Appends successors: source state, room for states, room for steps; gives their number.
 pub(super) type Expand = unsafe extern "C" fn(*const u32, *mut u32, *mut u32) -> u64;
@@ -249,7 +230,7 @@ impl<'a> Compiler<'a> {
                 weight = 0;
             }
             match group.process {
-                Some(_) if own_weight > self.effort.function => parts.push(self.big_process(group)?),
+                Some(_) if own_weight > self.effort.function => parts.extend(self.big_process(group)?),
                 _ => {
                     for index in own {
                         if !list.is_empty() && weight > self.effort.function {
@@ -268,23 +249,44 @@ impl<'a> Compiler<'a> {
         Ok(parts)
     }
 
-    /// Several functions for one process, each for some neighbouring locations.
-    fn big_process(&mut self, group: &Group) -> Result<Planned, String> {
+    /// Several functions for one process, each for some neighbouring locations. What is too large for one location is divided among several
+    /// parts, of which each has one function for it.
+    fn big_process(&mut self, group: &Group) -> Result<Vec<Planned>, String> {
         let process = group.process.expect("the group has a process");
         let var = self.system.processes[process.index()].location;
         let slot = self.layout.address(var.index(), &self.system.vars[var.index()].ty, &[]).slot(&[]);
-        let mut functions: Vec<Option<FuncId>> = vec![None; group.lists.len()];
+        let mut parts: Vec<Vec<Option<FuncId>>> = Vec::new();
         let mut pending: Vec<usize> = Vec::new();
         for location in 0..group.lists.len() {
             pending.push(location);
             let next = group.lists.get(location + 1).map_or(usize::MAX, |list| self.weight(list));
             let list = sorted(pending.iter().flat_map(|&location| &group.lists[location]));
             if self.weight(&list).saturating_add(next) > self.effort.function {
-                let id = if list.is_empty() { None } else { Some(self.expand(&list)?) };
-                pending.drain(..).for_each(|location| functions[location] = id);
+                for (number, piece) in self.pieces(&list).into_iter().enumerate() {
+                    let id = self.expand(piece)?;
+                    if parts.len() == number {
+                        parts.push(vec![None; group.lists.len()]);
+                    }
+                    pending.iter().for_each(|&location| parts[number][location] = Some(id));
+                }
+                pending.clear();
             }
         }
-        Ok(Planned::Switch(slot, functions))
+        Ok(parts.into_iter().map(|functions| Planned::Switch(slot, functions)).collect())
+    }
+
+    /// Neighbouring commands that fit one function, or are alone.
+    fn pieces<'l>(&self, list: &'l [usize]) -> Vec<&'l [usize]> {
+        let mut weight = 0;
+        let chunks = list.chunk_by(|&before, &next| {
+            weight += self.weight(&[before]);
+            let fits = weight + self.weight(&[next]) <= self.effort.function;
+            if !fits {
+                weight = 0;
+            }
+            fits
+        });
+        chunks.collect()
     }
 
     fn weight(&self, list: &[usize]) -> usize {
@@ -430,7 +432,7 @@ impl<'a> Compiler<'a> {
         emitter.b.finalize(self.module.target_config());
         shortcuts::take(&mut context.func);
         self.waiting.push((id, context));
-        if self.waiting.len() == MOST_WAITING {
+        if self.waiting.len() >= self.effort.waiting {
             self.define_waiting()?;
         }
         Ok(())

@@ -7,6 +7,7 @@
 mod call;
 mod command;
 mod compile;
+pub(crate) mod effort;
 mod emit;
 mod expr;
 mod filters;
@@ -25,7 +26,8 @@ use crate::chain::Chain;
 use crate::coverage::Plain;
 use crate::{Conventions, GaveUp, Interp, Model, Patience, Step, Successors};
 use call::Procedures;
-use compile::{Compiler, Effort, Expand, Native, Part, Program};
+use compile::{Compiler, Expand, Native, Part, Program};
+use effort::Effort;
 
 /// Executes a system as machine code.
 pub struct Jit {
@@ -49,6 +51,15 @@ impl Jit {
     #[allow(clippy::result_large_err, reason = "it happens once, and the interpreter is not to be lost")]
     pub fn from_interp(interp: Interp) -> Result<Jit, (Interp, String)> {
         Jit::with_effort(interp, Effort::USUAL)
+    }
+
+    /// The same with no more memory than this while code is made, that of the compiler aside: in smaller functions if need be.
+    #[allow(clippy::result_large_err, reason = "as above")]
+    pub fn within(bytes: u64, interp: Interp) -> Result<Jit, (Interp, String)> {
+        match Effort::within(bytes, interp.system(), interp.layout()) {
+            Ok(effort) => Jit::with_effort(interp, effort),
+            Err(why) => Err((interp, why)),
+        }
     }
 
     #[allow(clippy::result_large_err, reason = "as above")]
@@ -222,18 +233,34 @@ mod tests {
 
     #[test]
     fn code_in_many_small_functions_does_the_same() {
-        let mut switches = 0;
+        let (mut switches, mut divided_locations) = (0, 0);
         for seed in 0..150 {
             let system = random_system(seed, Size::LARGE);
             let whole = Jit::new(system.clone()).unwrap();
             let (function, quick) = (1 + seed as usize % 80, seed as usize % 2 * 1000);
-            let small = Effort { function, quick, most: usize::MAX, large: seed as usize % 3 * 100 };
+            let small = Effort {
+                function,
+                quick,
+                most: usize::MAX,
+                large: seed as usize % 3 * 100,
+                waiting: 1 + seed as usize % 5,
+            };
             let Ok(parts) = Jit::with_effort(Interp::new(system), small) else { panic!("seed {seed} compiles") };
             let divided = parts.native.programs.iter().filter_map(|program| match program {
                 Program::Divided(sections) => Some(sections),
                 Program::Whole(_) => None,
             });
-            switches += divided.flatten().flatten().filter(|part| matches!(part, Part::Switch(..))).count();
+            for section in divided.flatten() {
+                switches += section.iter().filter(|part| matches!(part, Part::Switch(..))).count();
+                // Neighbouring parts of one process are about the same locations.
+                let pairs = section.windows(2).filter(|pair| match pair {
+                    [Part::Switch(one, _), Part::Switch(other, functions)] => {
+                        one == other && functions.iter().any(Option::is_some)
+                    }
+                    _ => false,
+                });
+                divided_locations += pairs.count();
+            }
             let mut states = Successors::new(whole.width());
             whole.initial(&mut states);
             for next in 0..300 {
@@ -250,6 +277,7 @@ mod tests {
             }
         }
         assert!(switches > 50, "big processes are divided by location");
+        assert!(divided_locations > 50, "and big locations further: {divided_locations}");
     }
 
     #[test]
