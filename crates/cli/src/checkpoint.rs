@@ -8,6 +8,7 @@ mod manifest;
 
 use crate::executor::Executor;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::options::{CheckOptions, Order, ResumeOptions};
 use crate::output::{is_standard, say};
 use crate::plan::Plan;
@@ -343,6 +344,15 @@ impl Keeper for Checkpoint {
         // What does not count is in the way, whichever that is now.
         let _ = self.clean();
         self.last = Instant::now();
+    }
+
+    fn give_time(&mut self) {
+        interrupt::give_time();
+        if !self.quiet {
+            say(
+                "the level at hand is looked for on disk, so that a checkpoint can be written; Ctrl-C ends the program at once",
+            );
+        }
     }
 }
 

@@ -70,6 +70,12 @@ pub fn while_searching<T>(search: impl FnOnce() -> T) -> T {
     result
 }
 
+/// The search was told to end, and needs some time for what it leaves behind: nobody tells it again, but Ctrl-C ends the program.
+pub fn give_time() {
+    *phase() = Phase::Reporting;
+    go_on();
+}
+
 /// Takes the flag down after a search, so that what it found can be followed.
 pub fn go_on() {
     STOP.store(false, Ordering::SeqCst);

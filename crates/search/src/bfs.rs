@@ -228,6 +228,7 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             outlook: Outlook::default(),
             keeper,
             mark: None,
+            told: None,
         };
         let mut place = from.as_ref().map(Saved::place);
         match from {
@@ -377,6 +378,8 @@ struct Leader<'s, 'a, 'k, M: ?Sized> {
     /// Who keeps checkpoints, and how things stood before what is under way.
     keeper: Option<&'k mut dyn Keeper>,
     mark: Option<Mark>,
+    /// Why the search must end where the next wave would begin.
+    told: Option<Why>,
 }
 
 impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
@@ -392,8 +395,8 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         self.mark(place, ledger);
         self.keep_if_due(place, ledger)?;
         let next = self.next_wave(place, ledger);
-        if next.is_err() {
-            self.keep(0, ledger);
+        if let Err(why) = &next {
+            if self.must_settle(why) { self.keep_settled(place, ledger) } else { self.keep(0, ledger) }
         }
         let (wave, shared) = next?;
         self.unseen += wave.states;
@@ -445,11 +448,16 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             // Whoever was told to stop may have been told nothing wrong about these states.
             let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
             let goes_on = done.is_ok() || self.can_go_on_with_other_keys();
-            if !goes_on {
+            let settles = !goes_on && done.as_ref().is_err_and(|why| self.must_settle(why));
+            if !goes_on && !settles {
                 self.keep(part.blocks, ledger);
             }
             let states = (ledger.expanded - part.first) as usize;
             write(&search.queue).advance(states);
+            if settles {
+                let (level_left, wave_left) = (place.level_left - done_states - states, left.states - states);
+                self.keep_settled(Place { level_left, wave_left, ..place }, ledger);
+            }
             match done {
                 Err(_) if goes_on => self.give_up_keys(place.level + 1, ledger)?,
                 done => done?,

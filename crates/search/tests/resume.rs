@@ -2,7 +2,7 @@
 //! same counts, verdict and trace as if it had never been cut. What was damaged is refused.
 
 use plimsoll_ir::random::{Draw, Size, random_system};
-use plimsoll_model::{Around, Interp, Model, Step, Successors};
+use plimsoll_model::{Around, GaveUp, Interp, Model, Step, Successors};
 use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_with};
 use plimsoll_store::blocks::{Reader, Writer};
 use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
@@ -43,12 +43,18 @@ impl Keeper for Notebook<'_> {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
+
+    fn give_time(&mut self) {
+        assert!(self.stop.swap(false, Ordering::Relaxed), "it was told to end");
+    }
 }
 
-/// A model that tells the search to stop when some states were expanded, in the middle of whatever.
+/// A model that tells the search to stop when some states were expanded, in the middle of whatever, and says nothing right from then on.
 struct Stopper<'a> {
     model: &'a dyn Model,
     left: AtomicUsize,
+    /// The same in the middle of judging them.
+    left_to_judge: AtomicUsize,
     stop: &'a AtomicBool,
 }
 
@@ -62,6 +68,16 @@ impl Around for Stopper<'_> {
             self.stop.store(true, Ordering::Relaxed);
         }
         self.model.successors(state, out);
+        if self.stop.load(Ordering::Relaxed) {
+            out.give_up(GaveUp::Stopped);
+        }
+    }
+
+    fn violated_by(&self, state: &[u32]) -> Option<u32> {
+        if self.left_to_judge.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.model.violated(state).filter(|_| !self.stop.load(Ordering::Relaxed))
     }
 }
 
@@ -80,8 +96,9 @@ struct Setting {
     packs: bool,
     /// When to keep a checkpoint, by waves; after the last the search ends.
     due: Vec<usize>,
-    /// After how many states somebody stops it.
+    /// After how many states that were expanded, or judged, somebody stops it.
     stopped_after: usize,
+    judged: usize,
 }
 
 const PLENTY: [u64; 3] = [1 << 36; 3];
@@ -138,7 +155,8 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
         None => None,
     };
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
-    let stopper = Stopper { model, left: AtomicUsize::new(setting.stopped_after), stop: &stop };
+    let [left, left_to_judge] = [setting.stopped_after, setting.judged].map(AtomicUsize::new);
+    let stopper = Stopper { model, left, left_to_judge, stop: &stop };
     let mut notebook = Notebook { waves: AtomicUsize::new(0), due: setting.due.clone(), stop: &stop, kept: Vec::new() };
     let room = PathRoom::new(Grant::unlimited());
     let mut control = Control { ask: setting.ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
@@ -161,6 +179,7 @@ fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
         packs: false,
         due: Vec::new(),
         stopped_after: usize::MAX,
+        judged: usize::MAX,
     }
 }
 
@@ -284,6 +303,60 @@ fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
             Err(error) => assert!(matches!(error, Unloaded::Memory), "{error:?}"),
         }
     }
+}
+
+/// Some sums of counters are not allowed.
+struct Judged(Counters);
+
+impl Around for Judged {
+    fn inner(&self) -> &dyn Model {
+        &self.0
+    }
+
+    fn violated_by(&self, state: &[u32]) -> Option<u32> {
+        (state.iter().sum::<u32>() % 5 == 3).then_some(state[0] % 2)
+    }
+}
+
+/// Whatever waits for the disk when the search is told to end, also within a part of a wave: it is settled, and nothing that is wrong with it is missed.
+#[test]
+fn a_search_on_disk_goes_on_wherever_it_was_stopped() {
+    let model = Judged(Counters { width: 7, most: 4 });
+    let (mut draw, mut waited) = (Draw::new(3), [0; 3]);
+    for number in 0..36 {
+        let codec = [Codec::Packed, Codec::Tree, Codec::Plain][number % 3];
+        let crew = |workers: usize| Crew { wave_successors: 9000, ..small_crew(workers, 200) };
+        let plenty = unlimited(codec, crew([1, 2, 5][number / 3 % 3]), ALL);
+        let least = [90 << 10, 160 << 10, 600 << 10][number % 3];
+        let scarce =
+            Setting { memory: [least, 1 << 36, 1 << 36], layered: true, packs: number % 2 == 0, ..plenty.clone() };
+        let (whole, _) = search(&model, &plenty, None).unwrap();
+        assert!(whole.outcome.stats.property_hits > 10_000);
+        // All states but the first are judged.
+        let mut moments = [usize::MAX; 2];
+        moments[number / 9 % 2] = 1 + draw.below(whole.outcome.stats.states - 1) as usize;
+        let [stopped_after, judged] = moments;
+        let (part, kept) = search(&model, &Setting { stopped_after, judged, ..scarce.clone() }, None).unwrap();
+        let [kept] = &kept[..] else { panic!("{number}: {} checkpoints", kept.len()) };
+        assert!(!part.outcome.complete, "{number}");
+        let from_runs = || {
+            let store = Chain::new(codec, &model.used_bits(), 0, &Grant::unlimited()).unwrap();
+            store.with_packing(&model.used_bits()).load(0, &mut &kept.bytes[..]).unwrap().is_none()
+        };
+        waited[number % 3] += from_runs() as usize;
+        for setting in [plenty, Setting { memory: [10 * least, 1 << 36, 1 << 36], ..scarce }] {
+            let (seen, _) = search(&model, &setting, Some(kept)).unwrap();
+            let (stats, of) = (&seen.outcome.stats, &whole.outcome.stats);
+            assert_eq!(
+                (stats.states, stats.transitions, stats.levels),
+                (of.states, of.transitions, of.levels),
+                "{number}"
+            );
+            assert_eq!((stats.property_hits, stats.deadlocks), (of.property_hits, of.deadlocks), "{number}");
+            assert_eq!((&seen.outcome.verdict, &seen.paths), (&whole.outcome.verdict, &whole.paths), "{number}");
+        }
+    }
+    assert!(waited.iter().all(|&count| count > 2), "{waited:?}");
 }
 
 #[test]

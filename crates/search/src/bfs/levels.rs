@@ -72,6 +72,9 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
 
     /// An error if the search must end now, with whatever it has.
     pub(super) fn end_if_due(&self, look: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        if let Some(why) = &self.told {
+            return Err(why.clone());
+        }
         let ends = ledger.control.must_end(look, &mut ledger.tally.stats, &read(&self.search.tiers));
         ends.filter(|why| !self.goes_on_after(why)).map_or(Ok(()), Err)
     }

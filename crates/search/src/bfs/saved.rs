@@ -34,6 +34,9 @@ pub trait Keeper: Send {
 
     /// Keeps one: what `write` writes, and `saved`. What fails is remembered; the search goes on or ends all the same.
     fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>);
+
+    /// The search was told to end and has something to do first: takes care that nobody tells it again, and that the model goes on to answer.
+    fn give_time(&mut self) {}
 }
 
 /// Where a search begins, who keeps checkpoints of it, and who looks on.
@@ -125,6 +128,29 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
             self.keep(0, ledger);
         }
         Ok(())
+    }
+
+    /// Is the search told to end while candidates wait, which cannot be written? What was expanded by then counts: a block that the model gave up
+    /// has no keys, and whether states violate anything is asked when they are settled.
+    pub(super) fn must_settle(&self, why: &Why) -> bool {
+        let waits = |layers: &Layers| layers.keeps_all() && !layers.candidates.is_empty();
+        let is_told = matches!(why, Why::Time | Why::Interrupted);
+        is_told && self.keeper.is_some() && read(&self.search.tiers).layers().is_some_and(waits)
+    }
+
+    /// Settles what waits, and keeps a checkpoint of how things stand then, at `place`.
+    pub(super) fn keep_settled(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.give_time();
+        }
+        if self.seal(place.level + 1, ledger).is_ok() {
+            self.mark(place, ledger);
+            self.keep(0, ledger);
+        } else if let (Some(keeper), Some(mark)) = (&mut self.keeper, &self.mark) {
+            // Some of it may have been numbered, so nothing that was marked stands any more.
+            let failed = || io::Error::other("states of the level at hand could not be looked for on disk");
+            keeper.keep(&mark.saved, &mut |_| Err(failed()));
+        }
     }
 
     /// Keeps a checkpoint of how things stood at the last mark. Since then so many blocks may have been entered.

@@ -31,17 +31,24 @@ impl Settled {
         (self.survivors.of - self.survivors.origins.len()) as u64
     }
 
-    /// Queues the survivors from `place` on, notes how they were found and looks for violations.
-    fn number<M: Model + ?Sized>(&mut self, model: &M, queue: &Queue, place: usize) {
-        let Settled { survivors, steps, hits } = self;
+    /// Queues the survivors from `place` on and notes how they were found.
+    fn number(&mut self, queue: &Queue, place: usize) {
+        let Settled { survivors, steps, .. } = self;
         steps.clear();
+        queue.write_all(place, survivors.states.chunks_exact(queue.width()));
+        survivors.origins.iter().for_each(|&(parent, position)| steps.push(parent, position));
+    }
+
+    /// Looks for violations.
+    fn judge<M: Model + ?Sized>(&mut self, model: &M) {
+        let Settled { survivors, hits, .. } = self;
         hits.clear();
-        let has_properties = model.has_properties();
-        let states = || survivors.states.chunks_exact(model.width());
-        queue.write_all(place, states());
-        for (index, (state, &(parent, position))) in states().zip(&survivors.origins).enumerate() {
-            steps.push(parent, position);
-            if has_properties && let Some(property) = model.violated(state) {
+        if !model.has_properties() {
+            return;
+        }
+        let states = survivors.states.chunks_exact(model.width());
+        for (index, (state, &(parent, position))) in states.zip(&survivors.origins).enumerate() {
+            if let Some(property) = model.violated(state) {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
@@ -248,12 +255,13 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let search = self.search;
         let mut settled = std::mem::take(&mut self.settled);
         while self.with_layers(|layers| layers.survivors(&mut settled.survivors))? {
-            if let Some(why) = ledger.control.stopped() {
-                return Err(why);
-            }
             let mut queue = write(&search.queue);
             let place = queue.extend(settled.survivors.origins.len())?;
-            settled.number(search.model, &queue, place);
+            settled.number(&queue, place);
+            settled.judge(search.model);
+            if self.goes_on_until_sealed(ledger)? {
+                settled.judge(search.model);
+            }
             ledger.enter_survivors(&settled, level)?;
             if let Some(observer) = &mut ledger.observer {
                 let mut keys = Vec::new();
@@ -264,6 +272,18 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         }
         self.settled = settled;
         Ok(())
+    }
+
+    /// Was the search told to end? Then what the model said last may mean nothing. Whoever keeps checkpoints has it go on until the level is sealed,
+    /// for before that nothing can be kept, and it ends then.
+    fn goes_on_until_sealed(&mut self, ledger: &Ledger<'a, '_, M>) -> Result<bool, Why> {
+        let Some(why) = ledger.control.stopped() else { return Ok(false) };
+        match &mut self.keeper {
+            Some(keeper) if read(&self.search.tiers).layers().is_some_and(Layers::keeps_all) => keeper.give_time(),
+            _ => return Err(why),
+        }
+        self.told = Some(why);
+        Ok(true)
     }
 
     fn with_layers<T>(&self, act: impl FnOnce(&mut Layers) -> Result<T, Shortage>) -> Result<T, Why> {
