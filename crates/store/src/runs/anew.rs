@@ -77,11 +77,7 @@ impl Layers {
         }
         let mut states = Sorted::of(coder);
         self.width = states.kept_words;
-        let room = (self.grant.left_bytes() as usize / 2 / states.bytes_per_state()).clamp(FEWEST, 1 << 24);
-        let charged = (room * states.bytes_per_state()) as u64;
-        if !self.grant.take(charged) {
-            return Err(Shortage::Memory);
-        }
+        let (room, charged) = self.room_to_sort(&states)?;
         let mut levels = [u32::MAX, 0];
         let mut done = Ok(());
         for (number, run) in
@@ -116,6 +112,42 @@ impl Layers {
         self.share_out(0, 0);
         count_time(&self.counts.merging, start);
         done
+    }
+
+    /// Writes states of so many words as they are, each of which `next` puts behind others as long as there are any: where they come in the order of
+    /// their hashes, as runs hold them, and not all find room, tables that grow would be full in one place and empty in all others.
+    pub(crate) fn write_states<E: From<Shortage>>(
+        &mut self,
+        width: usize,
+        mut next: impl FnMut(&mut Vec<u32>) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        let mut coder = Coder::Plain { width };
+        let mut states = Sorted::of(&coder);
+        let (room, charged) = self.room_to_sort(&states)?;
+        let mut write = || -> Result<(), E> {
+            loop {
+                let more = next(&mut states.words)?;
+                if !more || states.waiting() == BLOCK.min(room - states.order.len()) {
+                    states.give_keys(&mut coder).map_err(|Full| Shortage::Memory)?;
+                }
+                if !more || states.order.len() == room {
+                    self.write_sorted(&mut states, &coder, [0; 2])?;
+                }
+                if !more {
+                    return Ok(());
+                }
+            }
+        };
+        let written = write();
+        self.grant.give_back(charged);
+        written
+    }
+
+    /// So many states are sorted at a time, for which so many bytes were taken.
+    fn room_to_sort(&self, states: &Sorted) -> Result<(usize, u64), Shortage> {
+        let room = (self.grant.left_bytes() as usize / 2 / states.bytes_per_state()).clamp(FEWEST, 1 << 24);
+        let charged = (room * states.bytes_per_state()) as u64;
+        if self.grant.take(charged) { Ok((room, charged)) } else { Err(Shortage::Memory) }
     }
 
     /// In which bits the states differ whose keys are in the runs, where all are: `state_of` puts the state of a key behind others.

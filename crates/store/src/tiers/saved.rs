@@ -154,19 +154,37 @@ impl Tiers {
     ) -> Result<Option<u64>, Unloaded> {
         let (repeats, count) = (take_below(from, 1, "kinds of keys")? == 1, take_number(from)?);
         let states = count.saturating_sub(orphans.len() as u64);
-        self.make_room(states).or_else(|Full| if self.below.is_some() { Ok(()) } else { Err(Full) })?;
+        let mut left = count;
+        // Reads the next record, and puts the words of its state behind others where states are taken as they are.
+        let mut next = |record: &mut [u8], words: &mut Vec<u32>| -> Result<bool, Unloaded> {
+            while left > 0 {
+                left -= 1;
+                from.read_exact(record)?;
+                if !orphans.is_empty() && orphans.remove(record) {
+                    continue;
+                }
+                match packed {
+                    Some(packing) => packing.decode_whole(key_of(record), words),
+                    None if coder.key_bits() > 0 => {}
+                    None => words.extend(record.chunks_exact(4).map(word_of)),
+                }
+                return Ok(true);
+            }
+            Ok(false)
+        };
+        if let Err(full) = self.make_room(states) {
+            if self.below.is_none() {
+                return Err(full.into());
+            }
+            if self.holds_vectors() {
+                self.begin_disk(coder)?;
+                let layers = self.layers_mut().expect("there is a disk");
+                layers.write_states(coder.width(), |words| next(record, words))?;
+                return Ok((!repeats).then_some(states));
+            }
+        }
         let mut words = Vec::new();
-        for _ in 0..count {
-            from.read_exact(record)?;
-            if !orphans.is_empty() && orphans.remove(record) {
-                continue;
-            }
-            words.clear();
-            match packed {
-                Some(packing) => packing.decode_whole(key_of(record), &mut words),
-                None if coder.key_bits() > 0 => {}
-                None => words.extend(record.chunks_exact(4).map(word_of)),
-            }
+        while next(record, &mut words)? {
             let is_new = match self.put_back(record, &words) {
                 Err(Full) => {
                     self.leave_for_disk(coder)?;
@@ -177,6 +195,7 @@ impl Tiers {
             if !is_new && !repeats {
                 return Err(Unloaded::damaged("a state was there twice"));
             }
+            words.clear();
         }
         Ok((!repeats).then_some(states))
     }
@@ -197,6 +216,10 @@ impl Tiers {
         if self.below.is_none() || self.held().0 == 0 {
             return Err(Unloaded::Memory);
         }
+        self.begin_disk(coder)
+    }
+
+    fn begin_disk(&mut self, coder: &Coder) -> Result<(), Unloaded> {
         self.begin_flush(coder, 0, true);
         (0..self.shards.len()).try_for_each(|shard| self.flush(shard))?;
         Ok(self.end_flush(coder)?)
