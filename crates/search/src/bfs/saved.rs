@@ -118,9 +118,8 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         if !self.keeper.as_ref().is_some_and(|keeper| keeper.is_due()) {
             return Ok(());
         }
-        // Candidates cannot be written, and their level may take long.
-        let must_seal = |layers: &Layers| layers.keeps_all() && !layers.candidates.is_empty();
-        if read(&self.search.tiers).layers().is_some_and(must_seal) {
+        // Their level may take long.
+        if self.candidates_wait() {
             self.seal(place.level + 1, ledger)?;
             self.mark(place, ledger);
         }
@@ -130,12 +129,16 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         Ok(())
     }
 
-    /// Is the search told to end while candidates wait, which cannot be written? What was expanded by then counts: a block that the model gave up
+    /// Do candidates wait, which cannot be written, in a search that could be kept otherwise?
+    fn candidates_wait(&self) -> bool {
+        let wait = |layers: &Layers| layers.keeps_all() && !layers.candidates.is_empty();
+        read(&self.search.tiers).layers().is_some_and(wait)
+    }
+
+    /// Is the search told to end while candidates wait? What was expanded by then counts: a block that the model gave up
     /// has no keys, and whether states violate anything is asked when they are settled.
     pub(super) fn must_settle(&self, why: &Why) -> bool {
-        let waits = |layers: &Layers| layers.keeps_all() && !layers.candidates.is_empty();
-        let is_told = matches!(why, Why::Time | Why::Interrupted);
-        is_told && self.keeper.is_some() && read(&self.search.tiers).layers().is_some_and(waits)
+        matches!(why, Why::Time | Why::Interrupted) && self.keeper.is_some() && self.candidates_wait()
     }
 
     /// Settles what waits, and keeps a checkpoint of how things stand then, at `place`.
