@@ -46,6 +46,8 @@ const LEAST_SPARE_BYTES: u64 = 512 << 10;
 const WORKER_BYTES: u64 = (256 + 64) << 10;
 /// Buffers of several workers may take this part of what is not fixed; in small budgets states are worth more than time.
 const WORKERS_SHARE: u64 = 16;
+/// Where there is a disk, this part.
+const DISK_WORKERS_SHARE: u64 = 4;
 /// And this is what workers may use of that share to remember what they have met, if they do so well.
 const RECENT_SHARE: u64 = 4;
 /// By how much resident memory differs between runs.
@@ -263,27 +265,36 @@ impl Facts {
         buffers.saturating_add(worker.saturating_mul(crew.workers as u64))
     }
 
-    /// Workers with blocks that a budget of so many bytes can afford; that shows in times only.
-    fn crew_of(&self, workers: usize, memory_bytes: u64) -> Crew {
-        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
-        let successors = spare / (self.successor_bytes() + self.own_bytes());
-        let successors = usize::try_from(successors).unwrap_or(usize::MAX);
-        let [little, enough] = Crew::RECENT_BYTES;
-        let recent_bytes = if spare / RECENT_SHARE / workers as u64 >= enough as u64 { enough } else { little };
-        Crew { recent_bytes, ..Crew::for_width(workers, self.used_bits.len()).with_blocks_of(successors) }
+    /// One worker with blocks that `spare` bytes can afford; that shows in times only.
+    fn alone(&self, spare: u64) -> Crew {
+        let successors = usize::try_from(spare / (self.successor_bytes() + self.own_bytes())).unwrap_or(usize::MAX);
+        let recent_bytes = recent_bytes(1, spare)[0];
+        Crew { recent_bytes, ..Crew::for_width(1, self.used_bits.len()).with_blocks_of(successors) }
     }
 
-    /// How many workers can be afforded.
-    fn crew(&self, wishes: &Wishes, strategy: &Strategy, memory_bytes: u64) -> Crew {
-        let crew_of = |workers: usize| self.crew_of(workers, memory_bytes);
+    /// As many workers as can be afforded, with blocks as large as can be then, where `room` bytes are more than one alone needs. On disk
+    /// each wants `layers_bytes` beside its buffers.
+    fn crew(&self, wishes: &Wishes, strategy: &Strategy, memory_bytes: u64, room: u64, layers_bytes: u64) -> Crew {
+        let spare = memory_bytes.saturating_sub(self.resident_bytes);
+        let alone = self.alone(spare / WORKERS_SHARE);
         if strategy.hunt.map_or(strategy.order != Order::Bfs, |hunt| !hunt.is_shared()) {
-            return crew_of(1);
+            return alone;
         }
-        let spare = memory_bytes.saturating_sub(self.resident_bytes) / WORKERS_SHARE;
+        let spare = spare / if layers_bytes > 0 { DISK_WORKERS_SHARE } else { WORKERS_SHARE };
+        let wants = |crew: &Crew| self.buffer_bytes(crew).saturating_add(layers_bytes * crew.workers as u64);
+        let needs = |crew: &Crew| match layers_bytes {
+            0 => wants(crew),
+            _ => wants(crew) + self.least_waiting(self.width(), crew) + self.least_candidates(crew),
+        };
+        let most = room.saturating_add(needs(&self.alone(0)));
+        let crews = |workers: usize| {
+            let of_width = Crew::for_width(workers, self.used_bits.len());
+            let remembering =
+                move |crew: Crew| recent_bytes(workers, spare).map(|recent_bytes| Crew { recent_bytes, ..crew });
+            of_width.with_ever_smaller_blocks().flat_map(remembering)
+        };
         let wanted = wishes.workers.unwrap_or_else(machine::processors);
-        let with_blocks = |crew: Crew| Crew::BLOCKS_EACH.map(|blocks_each| Crew { blocks_each, ..crew });
-        let mut crews = (2..=wanted).rev().map(crew_of).flat_map(with_blocks);
-        crews.find(|crew| self.buffer_bytes(crew) <= spare).unwrap_or(crew_of(1))
+        (2..=wanted).rev().flat_map(crews).find(|crew| wants(crew) <= spare && needs(crew) <= most).unwrap_or(alone)
     }
 
     /// Bits that a state uses.
@@ -316,6 +327,13 @@ impl Facts {
     }
 }
 
+/// What each of so many workers may take of `spare` bytes to remember what it has met: much if there is enough, or little.
+fn recent_bytes(workers: usize, spare: u64) -> [usize; 2] {
+    let [little, enough] = Crew::RECENT_BYTES;
+    let is_enough = spare / RECENT_SHARE / workers as u64 >= enough as u64;
+    [if is_enough { enough } else { little }, little]
+}
+
 impl Plan {
     /// Divides the budget, or says how much is needed at least.
     pub fn resolve(wishes: &Wishes, facts: &Facts) -> Result<Plan, PlanError> {
@@ -337,19 +355,18 @@ impl Plan {
         }
         let counting = COUNTING_BYTES * machine::processors() as u64;
         let headroom = HEADROOM_BYTES + counting + if wishes.checkpoint { CHECKPOINT_BYTES } else { 0 };
-        let fixed =
-            facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.crew_of(1, 0))).saturating_add(headroom);
+        let fixed = facts.resident_bytes.saturating_add(facts.buffer_bytes(&facts.alone(0))).saturating_add(headroom);
         let for_layers = |workers: usize| keep.map_or(0, |_| LAYERS_WORKER_BYTES * workers as u64);
         let numbers = if wishes.numbers { LEAST_NUMBERS_BYTES } else { 0 };
         let least_pool = least_pool(codec, order, facts)
             .saturating_add(numbers)
-            .saturating_add(keep.map_or(0, |_| facts.least_candidates(&facts.crew_of(1, 0))));
+            .saturating_add(keep.map_or(0, |_| facts.least_candidates(&facts.alone(0))));
         let least = fixed.saturating_add(least_pool).saturating_add(for_layers(1));
         let least = least.saturating_add(least >> OVERHEAD_SHIFT).saturating_add(1 << OVERHEAD_SHIFT);
         if memory < least {
             return Err(PlanError::TooSmall { given_bytes: memory, least_bytes: least });
         }
-        let crew = facts.crew(wishes, &strategy, memory);
+        let crew = facts.crew(wishes, &strategy, memory, memory - least, for_layers(1));
         let buffers = facts.buffer_bytes(&crew) + for_layers(crew.workers);
         let overhead = headroom + (memory >> OVERHEAD_SHIFT);
         let pool = memory - facts.resident_bytes - buffers - overhead;
@@ -551,13 +568,13 @@ fn keep_of(strategy: &Strategy, codec: Codec, width: u64, disk_bytes: u64) -> Re
 fn least_pool(codec: Codec, order: Order, facts: &Facts) -> u64 {
     // The store itself knows best: one is built in address space only.
     let trial = Budget::new(if codec.fills_grant() { LEAST_FILTER_BYTES } else { 1 << 30 });
-    let wanted = usize::try_from(facts.block(&facts.crew_of(1, 0))).unwrap_or(usize::MAX);
+    let wanted = usize::try_from(facts.block(&facts.alone(0))).unwrap_or(usize::MAX);
     let store = match Chain::new(codec, &facts.used_bits, 0, &trial.grant("trial", 1 << 30)) {
         Ok(mut chain) => chain.reserve(wanted).map_or(1 << 30, |()| chain.usage().bytes),
         Err(_) => 1 << 30,
     };
     let others = match order {
-        Order::Bfs => facts.least_waiting(facts.width(), &facts.crew_of(1, 0)).saturating_add(2 * SLOT as u64),
+        Order::Bfs => facts.least_waiting(facts.width(), &facts.alone(0)).saturating_add(2 * SLOT as u64),
         Order::Dfs | Order::DfsReverse => facts.least_stack(),
     };
     store.saturating_add(others).saturating_add(LEAST_SPARE_BYTES)
@@ -632,6 +649,23 @@ mod tests {
         assert_eq!((states("cache:LRU", Some("100%")), states("cache:LRU:100%", None)), (all, all));
         assert!(states("cache:LRU", Some("20%")).abs_diff(all / 5) <= 1);
         assert_eq!((states("cache:LRU", Some("600")), states("cache:KEEP:500,SC:100", None)), (600, 600));
+    }
+
+    #[test]
+    fn more_memory_never_means_fewer_workers_and_little_is_enough_for_two() {
+        let crew = |megabytes: u64, disk_bytes, workers| {
+            let memory = Some(Size::Bytes(megabytes << 20));
+            let wishes = Wishes { memory, disk_bytes, workers: Some(workers), ..Wishes::default() };
+            Plan::resolve(&wishes, &facts()).unwrap().crew
+        };
+        for disk_bytes in [0, 1 << 30] {
+            let crews: Vec<_> = (16..2000).map(|megabytes| crew(megabytes, disk_bytes, 16)).collect();
+            assert!(crews.is_sorted_by_key(|crew| crew.workers), "{disk_bytes}");
+            assert_eq!((crews[0].workers, crews[1900].workers), (1, 16));
+        }
+        assert_eq!([crew(64, 0, 2), crew(24, 1 << 30, 2)].map(|crew| crew.workers), [2, 2]);
+        // Who is alone has blocks as large as there is memory for.
+        assert_eq!(crew(64, 0, 1).block_successors, crew(64, 1 << 30, 1).block_successors);
     }
 
     #[test]

@@ -72,10 +72,27 @@ impl Crew {
         Crew { block_successors: self.block_successors.min(most), shared_block_successors, ..self }
     }
 
+    /// The same for several workers, with all blocks that are wanted, with fewer, and with ever smaller ones: what is smaller takes less memory.
+    pub fn with_ever_smaller_blocks(self) -> impl Iterator<Item = Crew> {
+        let halved = move |crew: &Crew| {
+            let most = crew.shared_block_successors[1] / 2;
+            let shared_block_successors = crew.shared_block_successors.map(|successors| successors.min(most));
+            let shard_bits = crew.shard_bits.saturating_sub(1).max(least_shard_bits(crew.workers));
+            (most >= LEAST_SUCCESSORS).then_some(Crew { shared_block_successors, shard_bits, ..*crew })
+        };
+        let [usual, few] = Crew::BLOCKS_EACH.map(|blocks_each| Crew { blocks_each, ..self });
+        std::iter::once(usual).chain(std::iter::successors(Some(few), halved))
+    }
+
     /// How many blocks are held at once, at most.
     pub fn blocks(&self) -> usize {
         if self.workers == 1 { 1 } else { self.workers * self.blocks_each }
     }
+}
+
+/// With fewer shards workers would wait for each other. With many, small blocks would have a few keys for each.
+fn least_shard_bits(workers: usize) -> u32 {
+    shard_bits(workers).saturating_sub(2)
 }
 
 /// Enough shards for a fair share of each worker, and so many that nobody waits long for whoever has the last.
