@@ -57,6 +57,9 @@ const GROW: u8 = 6;
 const FLUSH: u8 = 3;
 const SIFT: u8 = 4;
 const MERGE: u8 = 5;
+/// And for each piece of the candidates: before the runs are asked, and after that.
+const FILL: u8 = 7;
+const SETTLE: u8 = 8;
 
 /// Searches `model` breadth first.
 pub fn bfs<M: Model + ?Sized>(
@@ -104,6 +107,7 @@ pub fn bfs_with<M: Model + ?Sized>(
         briefings: AtomicUsize::new(0),
         blocks: (0..crew.blocks()).map(|_| RwLock::new(Box::new(Expansion::new(model.width())))).collect(),
         told: (0..crew.blocks()).map(|_| Told::default()).collect(),
+        settled: (0..crew.workers).map(|_| RwLock::default()).collect(),
         gathering: RwLock::new(Gathering::default()),
         full: AtomicUsize::new(usize::MAX),
         again: AtomicUsize::new(0),
@@ -153,6 +157,8 @@ struct Search<'a, M: ?Sized> {
     blocks: Vec<RwLock<Box<Expansion>>>,
     /// What whoever expanded a block says of it.
     told: Vec<Told>,
+    /// Candidates that no run knew, a piece at a time for each worker.
+    settled: Vec<RwLock<Settled>>,
     /// The blocks themselves while shards are entered.
     gathering: RwLock<Gathering>,
     /// The first block of the wave with a state for which there was no room.
@@ -190,6 +196,8 @@ struct Worker {
     briefing: Option<(usize, Briefing)>,
     keys: Keys,
     gathered: Gathered,
+    /// Candidates that come back.
+    records: Vec<u32>,
     /// What was met lately need not be entered again; but whoever observes is told the keys of everything.
     lately: Option<Recent>,
     /// How often that was so when it was looked at last.
@@ -201,8 +209,8 @@ struct Worker {
 impl Worker {
     fn new(coder: &SharedCoder, observed: bool) -> Worker {
         let lately = (!observed).then(|| coder.recent());
-        let (keys, gathered) = (Keys::default(), Gathered::default());
-        Worker { briefing: None, keys, gathered, lately, again: 0, furthest: 0 }
+        let (keys, gathered, records) = (Keys::default(), Gathered::default(), Vec::new());
+        Worker { briefing: None, keys, gathered, records, lately, again: 0, furthest: 0 }
     }
 }
 
@@ -215,11 +223,9 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
         keeper: Option<&mut dyn Keeper>,
         scope: &'s Scope<'s, '_>,
     ) -> End {
-        let (worker, settled) = (Worker::new(&self.coder, self.observed), Settled::default());
         let mut leader = Leader {
             search: self,
-            worker,
-            settled,
+            worker: Worker::new(&self.coder, self.observed),
             unmerged: self.is_deferring(),
             followers: 0,
             unseen: 0,
@@ -280,17 +286,22 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
             ENTER => self.enter_shard(item, worker),
             NUMBER => self.number(item, worker),
             GROW => self.coder.move_piece(item),
-            _ => self.perform_on_disk(phase, item),
+            _ => self.perform_on_disk(phase, item, worker),
         }
     }
 
-    /// The same for what is done on disk.
-    fn perform_on_disk(&self, phase: u8, shard: usize) {
+    /// The same for what is done on disk, for a shard or a piece of the candidates.
+    fn perform_on_disk(&self, phase: u8, item: usize, worker: &mut Worker) {
         let tiers = read(&self.tiers);
         let done = match (phase, tiers.layers()) {
-            (FLUSH, _) => tiers.flush(shard),
-            (SIFT, _) => tiers.sift(shard),
-            (_, Some(layers)) => layers.merge(shard),
+            (FLUSH, _) => tiers.flush(item),
+            (SIFT, _) => tiers.sift(item),
+            (FILL, Some(layers)) => layers.fill(item, &mut worker.records),
+            (SETTLE, Some(layers)) => {
+                self.settle(item, layers, &mut worker.records);
+                Ok(())
+            }
+            (_, Some(layers)) => layers.merge(item),
             (_, None) => Ok(()),
         };
         if let Err(shortage) = done {
@@ -362,7 +373,6 @@ impl<'a, M: Model + ?Sized> Search<'a, M> {
 struct Leader<'s, 'a, 'k, M: ?Sized> {
     search: &'s Search<'a, M>,
     worker: Worker,
-    settled: Settled,
     /// There are runs that were not merged.
     unmerged: bool,
     /// Workers that were started.

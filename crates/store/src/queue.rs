@@ -141,6 +141,15 @@ impl Queue {
         }
     }
 
+    /// `count` states from `place` on, taken apart where chunks end.
+    pub fn pieces(&self, place: usize, count: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        self.runs(place, count).scan(place, |next, (_, run)| {
+            let first = *next;
+            *next += run.len();
+            Some(first..*next)
+        })
+    }
+
     /// The chunks in which `count` states from `place` on lie, and where in those.
     fn runs(&self, place: usize, count: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let (per_chunk, mut at, end) = (self.per_chunk, self.taken + place, self.taken + place + count);

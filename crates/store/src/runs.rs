@@ -30,6 +30,7 @@ pub use candidates::{Candidates, KEY_WORDS, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
 use run::{Form, Run, Writer};
 use sieve::Sieve;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -134,9 +135,10 @@ pub struct Layers {
     /// None before the first run.
     shards: Vec<Mutex<Shard>>,
     sieve: Option<Sieve>,
-    /// Candidates in the sieve, and how many of them were read again.
-    sifted: usize,
+    /// How many of those in the sieve were read again.
     read: usize,
+    /// What is on its way into the sieve, or back.
+    pieces: Vec<Range<usize>>,
     /// Memory for all filters, and the keys they are for.
     filter_bytes: u64,
     filter_keys: u64,
@@ -181,8 +183,8 @@ impl Layers {
             grant: grant.clone(),
             shards: Vec::new(),
             sieve: None,
-            sifted: 0,
             read: 0,
+            pieces: Vec::new(),
             filter_bytes: 0,
             filter_keys: 0,
             unmerged: 0,
@@ -335,15 +337,32 @@ impl Layers {
         Ok(())
     }
 
-    /// Puts candidates, which are states of `level`, into the sieve; false if none waits.
-    pub fn fill(&mut self, level: u32) -> Result<bool, Shortage> {
+    /// Begins to put candidates, which are states of `level`, into the sieve; false if none waits.
+    pub fn begin_fill(&mut self, level: u32) -> bool {
         self.level = level;
-        let Some(sieve) = self.sieve.as_mut().filter(|_| !self.candidates.is_empty()) else { return Ok(false) };
+        let Some(sieve) = self.sieve.as_mut().filter(|_| !self.candidates.is_empty()) else { return false };
+        self.candidates.begin(sieve);
+        self.read = 0;
+        true
+    }
+
+    /// How many pieces of them are to be put there next, in any order; none if no more have room.
+    pub fn next_pieces(&mut self) -> usize {
+        let Some(sieve) = &mut self.sieve else { return 0 };
+        let sifted = sieve.len();
+        self.pieces.clear();
+        self.pieces.extend(self.candidates.pieces(sieve));
+        self.counts.candidates.fetch_add((sieve.len() - sifted) as u64, Ordering::Relaxed);
+        self.pieces.len()
+    }
+
+    /// Puts a piece there; `records` is a buffer.
+    pub fn fill(&self, piece: usize, records: &mut Vec<u32>) -> Result<(), Shortage> {
         let start = Instant::now();
-        (self.sifted, self.read) = (self.candidates.fill(sieve)?, 0);
+        let sieve = self.sieve.as_ref().expect("it was emptied for them");
+        let filled = self.candidates.fill(self.pieces[piece].clone(), sieve, records);
         count_time(&self.counts.asking, start);
-        self.counts.candidates.fetch_add(self.sifted as u64, Ordering::Relaxed);
-        Ok(self.sifted > 0)
+        filled.map_err(Shortage::Disk)
     }
 
     /// Asks the runs of one shard for the candidates in the sieve, and tells which keys they know.
@@ -376,12 +395,28 @@ impl Layers {
         sifted
     }
 
-    /// The next survivors of those in the sieve; false if all were read.
-    pub fn survivors(&mut self, out: &mut Survivors) -> Result<bool, Shortage> {
-        let Some(sieve) = self.sieve.as_ref().filter(|_| self.read < self.sifted) else { return Ok(false) };
-        self.candidates.read(sieve, self.read, self.sifted - self.read, out)?;
-        self.read += out.of;
-        Ok(true)
+    /// Brings the next of those in the sieve into memory, as so many pieces at most, and says how many survivors each has; none if all were read.
+    pub fn next_survivors(&mut self, pieces: usize) -> Result<Vec<usize>, Shortage> {
+        let Some(sieve) = &self.sieve else { return Ok(Vec::new()) };
+        let (len, left) = (self.candidates.piece_len(), sieve.len() - self.read);
+        let ready = if left > 0 { self.candidates.ready(left.min(len * pieces))? } else { 0 };
+        self.pieces.clear();
+        self.pieces.extend((0..ready).step_by(len).map(|first| first..ready.min(first + len)));
+        Ok(self.pieces.iter().map(|piece| sieve.unknown(self.read + piece.start..self.read + piece.end)).collect())
+    }
+
+    /// Reads the survivors of a piece; `records` is a buffer.
+    pub fn survivors(&self, piece: usize, out: &mut Survivors, records: &mut Vec<u32>) {
+        let sieve = self.sieve.as_ref().expect("it was asked");
+        self.candidates.read(self.pieces[piece].clone(), self.read, sieve, out, records);
+    }
+
+    /// Drops those pieces, of so many candidates.
+    pub fn advance(&mut self) -> usize {
+        let count = self.pieces.drain(..).map(|piece| piece.len()).sum();
+        self.candidates.advance(count);
+        self.read += count;
+        count
     }
 
     /// Are there so many runs that were not merged, for candidates wait, that these should be looked for now?
@@ -541,6 +576,34 @@ fn count_time(count: &AtomicU64, start: Instant) {
 fn may_go([first, end]: [u32; 2], last: u32, level: u32) -> bool {
     let holds_power = first.max(1).checked_next_power_of_two().is_some_and(|power| power <= end);
     end.saturating_add(last) < level && !holds_power
+}
+
+#[cfg(test)]
+impl Layers {
+    /// Asks the runs for all candidates, which are states of `level`, and shows the survivors of several pieces at a time.
+    pub(crate) fn ask_all(
+        &mut self,
+        level: u32,
+        mut sift: impl FnMut(&Layers) -> Result<(), SpillError>,
+        mut show: impl FnMut(&Survivors),
+    ) -> Result<(), Shortage> {
+        let (mut survivors, mut records) = (Survivors::default(), Vec::new());
+        while self.begin_fill(level) {
+            while let pieces @ 1.. = self.next_pieces() {
+                (0..pieces).rev().try_for_each(|piece| self.fill(piece, &mut records))?;
+            }
+            sift(self).map_err(Shortage::Disk)?;
+            while let counts @ [_, ..] = &self.next_survivors(3)?[..] {
+                for (piece, &count) in counts.iter().enumerate() {
+                    self.survivors(piece, &mut survivors, &mut records);
+                    assert_eq!(survivors.origins.len(), count);
+                    show(&survivors);
+                }
+                assert!(self.advance() >= counts.iter().sum());
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

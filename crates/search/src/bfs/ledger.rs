@@ -204,7 +204,6 @@ impl<'a, 'c, M: Model + ?Sized> Ledger<'a, 'c, M> {
 
     /// Enters candidates of which the disk was asked.
     pub fn enter_survivors(&mut self, settled: &Settled, depth: u32) -> Result<(), Why> {
-        self.tally.stats.matched += settled.known();
         self.enter_found(&settled.steps, &settled.hits, depth)
     }
 

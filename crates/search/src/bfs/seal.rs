@@ -9,7 +9,7 @@
 
 use super::expansion::{Done, Expansion, Hit};
 use super::ledger::Ledger;
-use super::{FLUSH, Leader, MERGE, SIFT, read, write};
+use super::{FILL, FLUSH, Leader, MERGE, SETTLE, SIFT, Search, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
@@ -21,21 +21,18 @@ use std::sync::atomic::Ordering;
 #[derive(Default)]
 pub(super) struct Settled {
     survivors: Survivors,
+    /// The place of the first in the queue.
+    place: usize,
     pub steps: Piece,
     pub hits: Vec<Hit>,
 }
 
 impl Settled {
-    /// How many candidates were known after all.
-    pub fn known(&self) -> u64 {
-        (self.survivors.of - self.survivors.origins.len()) as u64
-    }
-
-    /// Queues the survivors from `place` on and notes how they were found.
-    fn number(&mut self, queue: &Queue, place: usize) {
-        let Settled { survivors, steps, .. } = self;
+    /// Queues the survivors and notes how they were found.
+    fn number(&mut self, queue: &Queue) {
+        let Settled { survivors, place, steps, .. } = self;
         steps.clear();
-        queue.write_all(place, survivors.states.chunks_exact(queue.width()));
+        queue.write_all(*place, survivors.states.chunks_exact(queue.width()));
         survivors.origins.iter().for_each(|&(parent, position)| steps.push(parent, position));
     }
 
@@ -52,6 +49,16 @@ impl Settled {
                 hits.push(Hit { index: index as u32, property, parent, position });
             }
         }
+    }
+}
+
+impl<M: Model + ?Sized> Search<'_, M> {
+    /// Numbers the survivors of a piece of the candidates, for which there is a place in the queue.
+    pub(super) fn settle(&self, piece: usize, layers: &Layers, records: &mut Vec<u32>) {
+        let mut settled = write(&self.settled[piece]);
+        layers.survivors(piece, &mut settled.survivors, records);
+        settled.number(&read(&self.queue));
+        settled.judge(self.model);
     }
 }
 
@@ -137,7 +144,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             search.coder.with(|coder| tiers.begin_flush(coder, level, everything));
             tiers.shards()
         };
-        self.for_shards(FLUSH, shards)?;
+        self.for_all(FLUSH, shards, false)?;
         let mut tiers = write(&search.tiers);
         search.coder.with(|coder| tiers.end_flush(coder))?;
         search.defers.store(tiers.defers(), Ordering::Relaxed);
@@ -164,7 +171,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             layers.lend_reserve();
             Ok(())
         })?;
-        let merged = self.for_shards(MERGE, shards);
+        let merged = self.for_all(MERGE, shards, false);
         self.with_layers(|layers| {
             layers.keep_reserve();
             Ok(())
@@ -176,20 +183,16 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let shards = read(&search.tiers).shards();
-        let mut few = false;
-        let fill = |layers: &mut Layers, few: &mut bool| {
-            *few = layers.candidates.len() < search.crew.shared_successors;
-            layers.fill(level)
-        };
-        while self.with_layers(|layers| fill(layers, &mut few))? {
+        while self.with_layers(|layers| Ok(layers.begin_fill(level)))? {
             // A level of a few states is never shared.
-            if few {
-                (0..shards).for_each(|shard| search.perform_on_disk(SIFT, shard));
-                self.check()?;
-            } else {
-                self.for_shards(SIFT, shards)?;
+            let few = read(&search.tiers)
+                .layers()
+                .is_some_and(|layers| layers.candidates.len() < search.crew.shared_successors);
+            while let pieces @ 1.. = self.with_layers(|layers| Ok(layers.next_pieces()))? {
+                self.for_all(FILL, pieces, few)?;
             }
-            self.settle(level, ledger)?;
+            self.for_all(SIFT, shards, few)?;
+            self.settle(level, few, ledger)?;
         }
         search.urgent.store(false, Ordering::Relaxed);
         self.with_layers(|layers| {
@@ -251,26 +254,33 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// Numbers the survivors of those in the sieve.
-    fn settle(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    fn settle(&mut self, level: u32, few: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
-        let mut settled = std::mem::take(&mut self.settled);
-        while self.with_layers(|layers| layers.survivors(&mut settled.survivors))? {
-            let mut queue = write(&search.queue);
-            let place = queue.extend(settled.survivors.origins.len())?;
-            settled.number(&queue, place);
-            settled.judge(search.model);
-            if self.goes_on_until_sealed(ledger)? {
-                settled.judge(search.model);
+        let pieces = if few { 1 } else { search.settled.len() };
+        while let survivors @ [_, ..] = &self.with_layers(|layers| layers.next_survivors(pieces))?[..] {
+            let mut place = write(&search.queue).extend(survivors.iter().sum())?;
+            for (settled, survivors) in search.settled.iter().zip(survivors) {
+                write(settled).place = place;
+                place += survivors;
             }
-            ledger.enter_survivors(&settled, level)?;
-            if let Some(observer) = &mut ledger.observer {
-                let mut keys = Vec::new();
-                let encoded = search.coder.keys_of(&settled.survivors.states, &mut self.worker.keys, &mut keys);
-                encoded.map_err(|Full| Why::Memory)?;
-                observer.fresh(&keys)?;
+            self.for_all(SETTLE, survivors.len(), few)?;
+            let candidates = self.with_layers(|layers| Ok(layers.advance()))?;
+            ledger.tally.stats.matched += (candidates - survivors.iter().sum::<usize>()) as u64;
+            let again = self.goes_on_until_sealed(ledger)?;
+            for settled in &search.settled[..survivors.len()] {
+                let mut settled = write(settled);
+                if again {
+                    settled.judge(search.model);
+                }
+                ledger.enter_survivors(&settled, level)?;
+                if let Some(observer) = &mut ledger.observer {
+                    let mut keys = Vec::new();
+                    let encoded = search.coder.keys_of(&settled.survivors.states, &mut self.worker.keys, &mut keys);
+                    encoded.map_err(|Full| Why::Memory)?;
+                    observer.fresh(&keys)?;
+                }
             }
         }
-        self.settled = settled;
         Ok(())
     }
 
@@ -291,14 +301,13 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         act(tiers.layers_mut().expect("there is a disk")).map_err(Why::from)
     }
 
-    /// Does something for every shard, with whoever there is, and says what went wrong.
-    fn for_shards(&mut self, phase: u8, shards: usize) -> Result<(), Why> {
-        self.perform_all(phase, shards)?;
-        self.check()
-    }
-
-    /// Did all of it go well?
-    fn check(&self) -> Result<(), Why> {
+    /// Does something for every shard, or every piece of the candidates, with whoever there is or `alone`, and says what went wrong.
+    fn for_all(&mut self, phase: u8, items: usize, alone: bool) -> Result<(), Why> {
+        if alone {
+            (0..items).for_each(|item| self.search.perform_on_disk(phase, item, &mut self.worker));
+        } else {
+            self.perform_all(phase, items)?;
+        }
         let failure = self.search.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }

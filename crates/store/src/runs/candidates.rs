@@ -4,10 +4,11 @@
 
 use super::sieve::Sieve;
 use crate::budget::Grant;
-use crate::disk::{Shortage, Spill};
+use crate::disk::{Shortage, Spill, SpillError};
 use crate::hash;
 use crate::packing::Packing;
 use crate::queue::Queue;
+use std::ops::Range;
 
 /// Words of the way to a state: its parent, in two halves, and which successor of that it is.
 pub const ORIGIN_WORDS: usize = 3;
@@ -27,7 +28,6 @@ pub struct Candidates {
     records: Queue,
     /// How many were read since there was none.
     read: u64,
-    record: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -43,8 +43,6 @@ enum Form {
 /// Candidates that no run knew.
 #[derive(Debug, Default)]
 pub struct Survivors {
-    /// How many candidates were read to find them.
-    pub of: usize,
     /// The states, end to end.
     pub states: Vec<u32>,
     /// Parent and position of each.
@@ -74,7 +72,7 @@ impl Candidates {
         let form = Form::Both;
         let words = ORIGIN_WORDS + form.key_words() + form.state_words(width);
         let records = Queue::new(words, grant.clone(), Some(spill));
-        Candidates { width, form, records, read: 0, record: Vec::new() }
+        Candidates { width, form, records, read: 0 }
     }
 
     /// From now on keys are those of a packing, which tell states; only while none waits.
@@ -135,36 +133,52 @@ impl Candidates {
         self.records.write(place, record);
     }
 
-    /// Puts the keys of the next candidates into the sieve, and says how many.
-    pub(crate) fn fill(&mut self, sieve: &mut Sieve) -> Result<usize, Shortage> {
+    /// Empties the sieve for those that wait.
+    pub(crate) fn begin(&self, sieve: &mut Sieve) {
         sieve.begin(self.read, self.len());
-        let (words, key_words) = (self.record_words(), self.form.key_words());
-        while let wanted @ LEAST_PIECE.. = sieve.room_left() {
-            self.records.look(sieve.len(), wanted, &mut self.record).map_err(Shortage::Disk)?;
-            if self.record.is_empty() {
-                break;
-            }
-            for record in self.record.chunks_exact(words) {
-                let (key, state) = record[ORIGIN_WORDS..].split_at(key_words);
-                match self.form {
-                    Form::States => sieve.add(&halves(hash::words(state)), state),
-                    Form::Both | Form::Keys(_) => sieve.add(key, &[]),
-                }
-                .map_err(Shortage::Disk)?;
-            }
-        }
-        Ok(sieve.len())
     }
 
-    /// Reads some of those in the sieve, from the one at place `at` on, of which there are `left`.
-    pub(crate) fn read(&mut self, sieve: &Sieve, at: usize, left: usize, out: &mut Survivors) -> Result<(), Shortage> {
+    /// The next ones for which there is room in the sieve whatever their keys, in pieces that lie together; none if that is not worth it.
+    pub(crate) fn pieces(&self, sieve: &mut Sieve) -> impl Iterator<Item = Range<usize>> + use<> {
+        let count = Some(sieve.room_left()).filter(|&room| room >= LEAST_PIECE);
+        let count = count.map_or(0, |room| room.min(self.len() - sieve.len()));
+        self.records.pieces(sieve.expect(count), count)
+    }
+
+    /// Puts the keys of a piece into the sieve; `records` is a buffer.
+    pub(crate) fn fill(&self, piece: Range<usize>, sieve: &Sieve, records: &mut Vec<u32>) -> Result<(), SpillError> {
+        self.records.look(piece.start, piece.len(), records)?;
+        let (words, key_words) = (self.record_words(), self.form.key_words());
+        let rest = records.chunks_exact(words).map(|record| record[ORIGIN_WORDS..].split_at(key_words));
+        match self.form {
+            Form::States => sieve.add(piece.start, rest.map(|(_, state)| (halves(hash::words(state)), state))),
+            Form::Both | Form::Keys(_) => sieve.add(piece.start, rest.map(|(key, _)| (key, &[][..]))),
+        }
+    }
+
+    /// As many are read at a time.
+    pub(crate) fn piece_len(&self) -> usize {
+        (PIECE_WORDS / self.record_words()).clamp(1, PIECE)
+    }
+
+    /// Brings up to `count` of the oldest into memory, and says how many.
+    pub(crate) fn ready(&mut self, count: usize) -> Result<usize, Shortage> {
+        self.records.ready(count)
+    }
+
+    /// Reads those of the oldest that no run knew, a piece of what is ready. The very first one is at place `first` of the sieve; `records` is a buffer.
+    pub(crate) fn read(
+        &self,
+        piece: Range<usize>,
+        first: usize,
+        sieve: &Sieve,
+        out: &mut Survivors,
+        records: &mut Vec<u32>,
+    ) {
         out.states.clear();
         out.origins.clear();
-        let words = self.record_words();
-        let piece = (PIECE_WORDS / words).clamp(1, PIECE);
-        out.of = self.records.ready(piece.min(left))?;
-        self.records.read(0, out.of, &mut self.record);
-        for (record, at) in self.record.chunks_exact(words).zip(at..) {
+        self.records.read(piece.start, piece.len(), records);
+        for (record, at) in records.chunks_exact(self.record_words()).zip(first + piece.start..) {
             if !sieve.is_known(at) {
                 let (origin, rest) = record.split_at(ORIGIN_WORDS);
                 match &self.form {
@@ -174,9 +188,12 @@ impl Candidates {
                 out.origins.push(((origin[0] as u64) << 32 | origin[1] as u64, origin[2]));
             }
         }
-        self.records.advance(out.of);
-        self.read = if self.records.is_empty() { 0 } else { self.read + out.of as u64 };
-        Ok(())
+    }
+
+    /// Drops the `count` oldest.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.records.advance(count);
+        self.read = if self.records.is_empty() { 0 } else { self.read + count as u64 };
     }
 }
 
@@ -231,7 +248,11 @@ mod tests {
         let mut sieve = Sieve::new(1, 40_000, sieve_width, &runs, &Grant::unlimited()).unwrap();
         let (mut survivors, mut next) = (Survivors::default(), 0);
         while !candidates.is_empty() {
-            let sifted = candidates.fill(&mut sieve).unwrap();
+            candidates.begin(&mut sieve);
+            while let pieces @ [_, ..] = &candidates.pieces(&mut sieve).collect::<Vec<_>>()[..] {
+                pieces.iter().for_each(|piece| candidates.fill(piece.clone(), &sieve, &mut record).unwrap());
+            }
+            let sifted = sieve.len();
             times += 1;
             let mut keys = Vec::new();
             let ask = |asked: &Asked| {
@@ -247,12 +268,16 @@ mod tests {
             }
             let mut read = 0;
             while read < sifted {
-                candidates.read(&sieve, read, sifted - read, &mut survivors).unwrap();
-                read += survivors.of;
-                for (found, &origin) in survivors.states.chunks(width).zip(&survivors.origins) {
-                    assert_eq!((found, origin), (&state(next, width)[..], ((next as u64) << 20, 7)));
-                    next += 1;
+                let ready = candidates.ready(500.min(sifted - read)).unwrap();
+                for piece in [0..ready / 3, ready / 3..ready] {
+                    candidates.read(piece, read, &sieve, &mut survivors, &mut record);
+                    for (found, &origin) in survivors.states.chunks(width).zip(&survivors.origins) {
+                        assert_eq!((found, origin), (&state(next, width)[..], ((next as u64) << 20, 7)));
+                        next += 1;
+                    }
                 }
+                candidates.advance(ready);
+                read += ready;
             }
         }
         assert_eq!(next, COUNT);

@@ -11,6 +11,7 @@ use crate::batch::shard_of;
 use crate::budget::{Full, Grant};
 use crate::disk::{Slot, Spill, SpillError};
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -85,6 +86,22 @@ fn sort(items: &mut [Item], told_bits: u32) {
 #[inline(always)]
 fn by_key(one: &Item, other: &Item) -> std::cmp::Ordering {
     high_of(one).cmp(&high_of(other)).then_with(|| (one[2], one[3]).cmp(&(other[2], other[3])))
+}
+
+/// So many are put into shards at a time: few enough for a byte each. And there are no more shards.
+const BATCH: usize = 256;
+const MOST_SHARDS: usize = 256;
+
+/// The positions of up to [`BATCH`] things, in the order of their homes.
+fn by_home(homes: impl Iterator<Item = usize> + Clone) -> [u8; BATCH] {
+    let (mut order, mut starts) = ([0; BATCH], [0u16; MOST_SHARDS + 1]);
+    homes.clone().for_each(|home| starts[home + 1] += 1);
+    (1..=MOST_SHARDS).for_each(|home| starts[home] += starts[home - 1]);
+    for (at, home) in (0..=u8::MAX).zip(homes) {
+        order[starts[home] as usize] = at;
+        starts[home] += 1;
+    }
+    order
 }
 
 #[derive(Debug)]
@@ -331,16 +348,46 @@ impl Sieve {
         (self.room.min(self.most) - self.len).min(self.least_room())
     }
 
-    /// Adds a key, of which these are the leading words and the others zero, and the vector whose hash it is if it is one. There must be room.
-    #[inline(always)]
-    pub fn add(&mut self, key: &[u32], vector: &[u32]) -> Result<(), SpillError> {
+    /// So many more come next, for which there must be room; says the place of the first.
+    pub fn expect(&mut self, count: usize) -> usize {
+        self.len += count;
+        self.len - count
+    }
+
+    /// Adds some of those that are expected, from a place on: of each the leading words of its key, the others being zero, and the vector whose hash it
+    /// is if it is one. Several workers may.
+    pub fn add<'a, K: AsRef<[u32]>>(
+        &self,
+        place: usize,
+        candidates: impl Iterator<Item = (K, &'a [u32])>,
+    ) -> Result<(), SpillError> {
         let shard_bits = self.shards.len().ilog2();
-        let mut item = [0, 0, 0, 0, self.len as u32];
-        item[..key.len()].copy_from_slice(key);
-        let (high, division) = (high_of(&item), self.division);
-        let part = shard_of(high << shard_bits, division.bits);
-        self.len += 1;
-        own(&mut self.shards[shard_of(high, shard_bits)]).add(item, vector, part, division, &self.spill)
+        let mut items = (place as u32..).zip(candidates).map(|(place, (key, vector))| {
+            let (mut item, key) = ([0, 0, 0, 0, place], key.as_ref());
+            item[..key.len()].copy_from_slice(key);
+            (item, vector)
+        });
+        let home = |item: &Item| shard_of(high_of(item), shard_bits);
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            batch.clear();
+            batch.extend(items.by_ref().take(BATCH));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            // Each shard is locked once.
+            let order = by_home(batch.iter().map(|(item, _)| home(item)));
+            for run in order[..batch.len()]
+                .chunk_by(|&one, &other| home(&batch[one as usize].0) == home(&batch[other as usize].0))
+            {
+                let mut shard = self.lock(home(&batch[run[0] as usize].0));
+                for &at in run {
+                    let (item, vector) = batch[at as usize];
+                    let part = shard_of(high_of(&item) << shard_bits, self.division.bits);
+                    shard.add(item, vector, part, self.division, &self.spill)?;
+                }
+            }
+        }
     }
 
     /// So many keys fit into every part.
@@ -365,6 +412,18 @@ impl Sieve {
     /// Did a run know the candidate at this place?
     pub fn is_known(&self, at: usize) -> bool {
         self.known[at / 64].load(Ordering::Relaxed) >> (at % 64) & 1 == 1
+    }
+
+    /// How many of these places have candidates that no run knew.
+    pub fn unknown(&self, places: Range<usize>) -> usize {
+        let (mut at, mut unknown) = (places.start, 0);
+        while at < places.end {
+            let count = (64 - at % 64).min(places.end - at);
+            let known = self.known[at / 64].load(Ordering::Relaxed) >> (at % 64) << (64 - count);
+            unknown += count - known.count_ones() as usize;
+            at += count;
+        }
+        unknown
     }
 
     fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {

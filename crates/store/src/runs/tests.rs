@@ -67,28 +67,26 @@ impl Twin {
     }
 
     fn seal(&mut self) -> Result<(), Shortage> {
-        let (mut survivors, mut found) = (Survivors::default(), Vec::new());
-        while self.layers.fill(self.layers.level)? {
-            for shard in 0..1 << SHARD_BITS {
-                let table = &mut self.table;
-                let on_disk = |key| {
-                    if self.layers.keeps_all() {
+        let Twin { layers, table, packing, seen, .. } = self;
+        let mut found = Vec::new();
+        let sift = |layers: &Layers| {
+            (0..1 << SHARD_BITS).try_for_each(|shard| {
+                layers.sift(shard, |key| {
+                    if layers.keeps_all() {
                         table.mark(key)
                     }
-                };
-                self.layers.sift(shard, on_disk).map_err(Shortage::Disk)?;
-            }
-            while self.layers.survivors(&mut survivors)? {
-                assert!(survivors.origins.iter().all(|&(_, position)| position == 8));
-                found.extend(survivors.origins.iter().map(|&(number, _)| number));
-                let (mut high, mut low) = (Vec::new(), Vec::new());
-                self.packing.encode(&survivors.states, &mut high, &mut low).unwrap();
-                let lows = low.into_iter().chain(std::iter::repeat(0));
-                assert!(
-                    high.iter().zip(lows).all(|(&high, low)| self.seen.contains(&((high as u128) << 64 | low as u128)))
-                );
-            }
-        }
+                })
+            })
+        };
+        let show = |survivors: &Survivors| {
+            assert!(survivors.origins.iter().all(|&(_, position)| position == 8));
+            found.extend(survivors.origins.iter().map(|&(number, _)| number));
+            let (mut high, mut low) = (Vec::new(), Vec::new());
+            packing.encode(&survivors.states, &mut high, &mut low).unwrap();
+            let lows = low.into_iter().chain(std::iter::repeat(0));
+            assert!(high.iter().zip(lows).all(|(&high, low)| seen.contains(&((high as u128) << 64 | low as u128))));
+        };
+        layers.ask_all(layers.level, sift, show)?;
         let expected = std::mem::take(&mut self.expected);
         let expected: Vec<u64> = (0..).zip(expected).filter(|(_, fresh)| *fresh).map(|(number, _)| number).collect();
         assert_eq!(found, expected);
@@ -182,7 +180,12 @@ fn many_candidates_pass_in_order_and_each_once() {
             sieve.begin(done as u64, all.len() - done);
             while let room @ 1.. = sieve.room_left().min(all.len() - done - sieve.len()) {
                 let next = done + sieve.len();
-                all[next..next + room].iter().for_each(|key| sieve.add(key, &[]).unwrap());
+                let keys = |from: usize, count: usize| all[done + from..][..count].iter().map(|key| (key, &[][..]));
+                let (first, some) = (sieve.expect(room), room / 3);
+                assert_eq!(done + first, next);
+                // In any order.
+                sieve.add(first + some, keys(first + some, room - some)).unwrap();
+                sieve.add(first, keys(first, some)).unwrap();
             }
             let count = sieve.len();
             let mut met = vec![false; count];
@@ -276,14 +279,20 @@ fn vectors_are_told_apart_where_their_hashes_are_equal() {
         while done < 20_000 {
             sieve.begin(done, 20_000 - done as usize);
             while let room @ 1.. = sieve.room_left().min(20_000 - done as usize - sieve.len()) {
-                for number in (done + sieve.len() as u64..).take(room) {
+                let first = sieve.expect(room);
+                for (place, number) in (first..).zip(done + first as u64..).take(room) {
                     let hash = hash(number);
-                    sieve.add(&[(hash >> 32) as u32, hash as u32], &vector(number)).unwrap();
+                    let candidate = ([(hash >> 32) as u32, hash as u32], &vector(number)[..]);
+                    sieve.add(place, std::iter::once(candidate)).unwrap();
                 }
             }
             let count = sieve.len();
             sieve.ask(0, |asked| merged.answer(asked).map(|_| ())).unwrap();
             assert!((0..count).all(|at| sieve.is_known(at) == all.contains(&(done + at as u64))));
+            for places in [0..count, 3..count, 0..count / 2, 70.min(count)..100.min(count), 5..5] {
+                let unknown = places.clone().filter(|&at| !sieve.is_known(at)).count();
+                assert_eq!(sieve.unknown(places), unknown);
+            }
             done += count as u64;
         }
     }

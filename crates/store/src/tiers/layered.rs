@@ -243,7 +243,7 @@ mod tests {
     use crate::budget::{Budget, Grant};
     use crate::codec::{Codec, Keys};
     use crate::disk::{SLOT, Spill, faulty::Faulty};
-    use crate::runs::{BLOCK_BYTES, Candidates, Keep, Survivors};
+    use crate::runs::{BLOCK_BYTES, Candidates, Keep};
 
     /// Packed keys of one word in 256 KiB.
     fn above_a_disk() -> (Coder, Tiers) {
@@ -300,7 +300,7 @@ mod tests {
     fn keys_are_written_once_however_often_they_are_met() {
         let (coder, mut tiers) = above_a_disk();
         let (mut entry, mut keys, mut fresh, mut fresh_keys) = (Entry::default(), Keys::default(), vec![], vec![]);
-        let (mut found, mut waited, mut survivors, mut record) = (0, 0, Survivors::default(), Vec::new());
+        let (mut found, mut waited, mut record) = (0, 0, Vec::new());
         for number in 0..400u32 {
             // New ones, some of a while ago and some of long ago.
             let ago = |by: u32| number.saturating_sub(by) * 1000..number.saturating_sub(by) * 1000 + 500;
@@ -327,10 +327,16 @@ mod tests {
                 tiers.layers().unwrap().candidates.write(place, state, key, (0, 0), &mut record);
             }
             waited += fresh.len();
-            while tiers.layers_mut().unwrap().fill(number).unwrap() {
+            while tiers.layers_mut().unwrap().begin_fill(number) {
+                while let pieces @ 1.. = tiers.layers_mut().unwrap().next_pieces() {
+                    let layers = tiers.layers().unwrap();
+                    (0..pieces).for_each(|piece| layers.fill(piece, &mut record).unwrap());
+                }
                 tiers.sift(0).unwrap();
-                while tiers.layers_mut().unwrap().survivors(&mut survivors).unwrap() {
-                    found += survivors.origins.len();
+                let layers = tiers.layers_mut().unwrap();
+                while let counts @ [_, ..] = &layers.next_survivors(3).unwrap()[..] {
+                    found += counts.iter().sum::<usize>();
+                    layers.advance();
                 }
             }
             tiers.layers_mut().unwrap().end_seal(number);
