@@ -3,6 +3,7 @@
 
 mod common {
     pub mod corpus;
+    pub mod files;
     pub mod report;
     pub mod run;
 }

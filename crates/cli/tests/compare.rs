@@ -1,8 +1,8 @@
 //! `plimsoll compare` on small folders made here.
 
-use crate::common::run::{PROGRAM, code, run};
+use crate::common::run::{PROGRAM, code, run, said};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 const COUNTER: &str = "var x: 0..3; startstate begin x := 0; end; rule begin x := (x + 1) % 4; end;";
 const STUCK: &str = "var x: 0..3; startstate begin x := 0; end; rule x < 3 ==> begin x := x + 1; end;";
@@ -20,13 +20,9 @@ fn folder(table: &str) -> tempfile::TempDir {
     folder
 }
 
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
-}
-
 fn compare(folder: &Path, more: &[&str]) -> (i32, String) {
     let output = run(&[&["compare", folder.to_str().unwrap()], more].concat());
-    (code(&output), text(&output))
+    (code(&output), said(&output))
 }
 
 #[test]
@@ -70,7 +66,7 @@ fn an_oracle_that_is_not_installed_is_named() {
     command.args(["compare", folder.path().to_str().unwrap(), "--oracle", "rumur"]).env("PATH", folder.path());
     let output = command.output().unwrap();
     assert_eq!(code(&output), 2);
-    assert!(text(&output).contains("`rumur` is not installed"), "{}", text(&output));
+    assert!(said(&output).contains("`rumur` is not installed"), "{}", said(&output));
 }
 
 #[test]
@@ -89,7 +85,7 @@ fn an_oracle_is_asked_about_every_model_of_its_language() {
     let mut command = Command::new(PROGRAM);
     command.args(["compare", folder.path().to_str().unwrap(), "--oracle", "rumur"]).env("PATH", path);
     let output = command.output().unwrap();
-    let said = text(&output);
+    let said = said(&output);
     assert_eq!(code(&output), 1, "{said}");
     assert!(said.contains("1 equal, 1 different, 1 refused as elsewhere"), "{said}");
     assert!(said.contains("verdict deadlock instead of holds"), "{said}");

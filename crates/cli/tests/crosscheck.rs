@@ -1,11 +1,8 @@
 //! Whatever a model is checked under, the answer is the same.
 
+use crate::common::files::model;
 use crate::common::run::{code, run};
 use serde_json::Value;
-
-fn model(name: &str) -> String {
-    format!("{}/../../models/{name}", env!("CARGO_MANIFEST_DIR"))
-}
 
 #[test]
 fn small_models_have_one_answer() {

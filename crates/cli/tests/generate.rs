@@ -1,6 +1,7 @@
 //! Generated graphs: the same whatever the store, the workers and the memory, and whole or not there.
 
 use crate::common::report::{report, root};
+use crate::common::run::said;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,6 @@ fn generate(model: &Path, graph: &Path, options: &[&str]) -> Output {
         .args(options)
         .output()
         .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).to_string()
 }
 
 fn generated(model: &Path, graph: &Path, options: &[&str]) -> String {

@@ -1,41 +1,13 @@
 //! What a person at a terminal relies on: files are whole or not there, options do something or say that they do not, and
 //! nothing wrong is passed over in silence.
 
-use crate::common::run::{PROGRAM, code, run};
+use crate::common::files::Folder;
+use crate::common::run::{PROGRAM, code, run, said};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().into()
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 /// Runs the program and gives it something to read.
 fn feed(arguments: &[&str], input: &str) -> Output {
@@ -241,7 +213,7 @@ fn manual_pages_are_written() {
     let folder = Folder::new();
     let output = run(&["man"]);
     assert!(code(&output) == 0 && said(&output).contains(".TH plimsoll 1"), "{}", said(&output));
-    assert_eq!(code(&run(&["man", folder.0.path().to_str().unwrap()])), 0);
+    assert_eq!(code(&run(&["man", &folder.path("")])), 0);
     assert!(folder.names().contains(&"plimsoll-check.1".to_string()), "{:?}", folder.names());
     assert_eq!(code(&run(&["man", PathBuf::from(folder.path("gone")).to_str().unwrap()])), 2);
 }

@@ -5,11 +5,11 @@
 #[path = "common/run.rs"]
 mod common;
 
-use common::{PROGRAM, code, run};
+use common::{PROGRAM, code, run, said};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// A path of 196,608 steps to a deadlock.
 const DEEP: &str = "byte a; byte b; byte c;
@@ -20,10 +20,6 @@ process P { state s, bad; init s; trans
  s -> bad { guard a == 255 && b == 255 && c == 2; }; }
 system async;
 ";
-
-fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
 
 #[test]
 fn a_long_trace_stays_within_the_budget_in_every_form() {

@@ -1,11 +1,8 @@
 //! `plan` knows what it has seen, says so where it does not know, and handles bad input like `check`.
 
+use crate::common::files::model;
 use crate::common::run::{code, run};
 use serde_json::Value;
-
-fn model(name: &str) -> String {
-    format!("{}/../../models/{name}", env!("CARGO_MANIFEST_DIR"))
-}
 
 fn plan(name: &str, options: &[&str]) -> Value {
     let output = run(&[&["plan", &model(name), "--json"], options].concat());

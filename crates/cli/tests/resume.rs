@@ -1,15 +1,12 @@
 //! `check --checkpoint` and `resume`: whatever ends a search, it goes on to the same answer, or is refused with a reason.
 
+use crate::common::files::model;
 use crate::common::run::{PROGRAM, code, run};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-fn model(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name).display().to_string()
-}
 
 /// A folder for checkpoints that does not exist yet, with a blank in its name.
 fn place() -> (tempfile::TempDir, String) {
@@ -27,6 +24,13 @@ fn report(output: &Output) -> Value {
 
 fn json(arguments: &[&str]) -> Value {
     report(&run(&[&arguments[..1], &["--json"], &arguments[1..]].concat()))
+}
+
+/// A budget that leaves a search so many MiB beside what the process has. That differs from build to build, and a little from run to run.
+fn beside_process(path: &str, megabytes: u64) -> String {
+    let plan = || json(&["check", path, "--executor", "interp", "--max-states", "9"])["plan"]["process_bytes"].as_u64();
+    let least = (0..4).filter_map(|_| plan()).min().unwrap();
+    format!("{}M", (least >> 20) + megabytes)
 }
 
 /// What must be the same, however often a search was cut.
@@ -125,7 +129,9 @@ fn time_memory_and_interruptions_leave_a_checkpoint() {
     let large = model("dve/sliding_window_large.dve");
     let (_folder, place) = place();
     let reason = |report: &Value| report["reason"].as_str().unwrap().split([':', ';']).next().unwrap().to_string();
-    let check = |time: &str| json(&["check", &large, "--checkpoint", &place, "--time", time, "--executor", "interp"]);
+    // One worker, who is not done before he is interrupted.
+    let alone = ["--executor", "interp", "--workers", "1"];
+    let check = |time: &str| json(&[&["check", &large, "--checkpoint", &place, "--time", time], &alone[..]].concat());
     // Where the machine is loaded, so is the model, for some time.
     let times = ["400ms", "1s", "2s", "5s"].into_iter();
     let late = times.map(check).find(|late| late["checkpoint"].is_object()).expect("a search begins some time");
@@ -143,9 +149,10 @@ fn time_memory_and_interruptions_leave_a_checkpoint() {
         130 => {} // Before the search went on.
         _ => assert_eq!(reason(&report(&stopped)), "interrupted"),
     }
-    // Too little memory for what there is, or for what comes; never more than is allowed.
-    for (number, memory) in ["20M", "24M", "28M"].into_iter().enumerate() {
-        let output = run(&["resume", &place, "--json", "--memory", memory, "--workers", ["1", "2", "3"][number]]);
+    // Too little memory for what there is, or for what comes, for all states take more than 20 MiB; never more than is allowed.
+    for (megabytes, workers) in [(7, "1"), (10, "2"), (14, "3")] {
+        let memory = beside_process(&large, megabytes);
+        let output = run(&["resume", &place, "--json", "--memory", &memory, "--workers", workers]);
         if code(&output) == 2 {
             assert!(String::from_utf8_lossy(&output.stderr).contains("need more memory"));
             continue;
@@ -184,10 +191,7 @@ fn killed_at_any_moment_it_goes_on_with_whole_states_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wide.dve").display().to_string();
     fs::write(&path, text).unwrap();
-    let plan =
-        || json(&["check", &path, "--executor", "interp", "--max-states", "9"])["plan"]["process_bytes"].as_u64();
-    let least = (0..4).filter_map(|_| plan()).min().unwrap();
-    let memory = format!("{}M", (least >> 20) + 7);
+    let memory = beside_process(&path, 7);
     let scarce = ["--memory", &memory, "--disk", "1G", "--store", "plain"];
     let report = json(&[&["check", &path, "--executor", "interp", "--workers", "1"], &scarce[..]].concat());
     assert!(report["layers"]["flushes"].as_u64() > Some(0), "{memory}: {} {}", report["reason"], report["layers"]);
@@ -396,16 +400,17 @@ fn checkpoints_count_against_the_disk_that_is_given() {
 #[test]
 fn a_search_on_disk_goes_on_on_disk_and_in_memory() {
     let large = model("dve/sliding_window_large.dve");
-    for more in [["--memory", "26M"], ["--memory", "300M"]] {
+    // Two and a half million states take more than the first of these leaves.
+    let [scarce, little] = [11, 13].map(|megabytes| beside_process(&large, megabytes));
+    for memory in [little.as_str(), "300M"] {
         let (_folder, place) = place();
-        let first =
-            ["check", &large, "--checkpoint", &place, "--memory", "24M", "--disk", "1G", "--max-states", "2500000"];
-        let cut = json(&first);
+        let first = ["check", &large, "--checkpoint", &place, "--disk", "1G", "--max-states", "2500000"];
+        let cut = json(&[&first[..], &["--memory", &scarce]].concat());
         assert!(cut["layers"]["flushes"].as_u64().unwrap() > 0, "{}", cut["layers"]);
         assert!(cut["checkpoint"]["states"].as_u64().unwrap() >= 2_500_000, "{}", cut["notes"]);
-        let whole = json(&[&["resume", &place, "--max-states", "9999999"][..], &more[..]].concat());
+        let whole = json(&["resume", &place, "--max-states", "9999999", "--memory", memory]);
         let counts = ["states", "transitions", "levels"].map(|name| whole[name].as_u64().unwrap());
-        assert_eq!((&whole["verdict"], counts), (&Value::from("holds"), [3_833_172, 15_753_696, 226]), "{more:?}");
+        assert_eq!((&whole["verdict"], counts), (&Value::from("holds"), [3_833_172, 15_753_696, 226]), "{memory}");
         assert!(whole["peak_rss"].as_u64().unwrap() <= whole["memory_budget"].as_u64().unwrap());
     }
 }

@@ -2,7 +2,7 @@
 //! that is shown is the one the model really has.
 
 use crate::common::report::{report, root};
-use crate::common::run::{code, run};
+use crate::common::run::{code, run, said};
 use plimsoll_lang::promela::Promela;
 use plimsoll_lang::{Language, LoadedModel, Options, Source, Symbols, load_text};
 use plimsoll_model::show::Describe;
@@ -162,10 +162,6 @@ fn file(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
     path
-}
-
-fn said(output: &std::process::Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 #[test]

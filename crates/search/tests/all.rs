@@ -1,6 +1,7 @@
 //! All tests of searches in one binary, so that they are linked once and run side by side.
 
 mod common {
+    pub mod crew;
     pub mod witness;
 }
 

@@ -1,6 +1,7 @@
 //! The ladder: a breadth-first search that is short of memory and has no disk climbs, at whatever moment that is, and finds what
 //! it finds with plenty: every state, the same verdict, a trace as short. Or it says that memory ran out, and nothing else.
 
+use crate::common::crew::small_crew;
 use crate::common::witness::Witness;
 use plimsoll_ir::random::Draw;
 use plimsoll_ir::text;
@@ -48,18 +49,8 @@ fn search_or_miss(model: &dyn Model, codec: Codec, bytes: u64, crew: Crew, ask: 
     Some(Seen { states: witness.into_found(), outcome, climbs, peak_bytes })
 }
 
-/// Pieces so small that memory runs out at many different moments.
-fn small_crew(workers: usize) -> Crew {
-    let (wave_successors, shared_successors) = (600, 2);
-    let (block_successors, shared_block_successors) = (60, [20; 2]);
-    Crew {
-        wave_successors,
-        block_successors,
-        shared_block_successors,
-        shared_successors,
-        shard_bits: 2,
-        ..Crew::of(workers)
-    }
+fn crew(workers: usize) -> Crew {
+    small_crew(workers, 15)
 }
 
 /// What came of some searches.
@@ -149,12 +140,12 @@ fn our_own_systems_are_searched_as_with_plenty() {
     let mut tried = Tried::default();
     for (name, model) in models() {
         for codec in [Codec::Packed, Codec::Tree] {
-            let truth = search(&model, codec, 1 << 30, small_crew(1), KEEP_GOING).unwrap();
+            let truth = search(&model, codec, 1 << 30, crew(1), KEEP_GOING).unwrap();
             assert!(truth.outcome.complete && truth.climbs.is_empty());
             for (percent, workers) in BUDGETS {
                 let bytes = share(truth.peak_bytes, percent);
                 let about = format!("{name}, {codec:?}, {percent} % of {}, {workers} workers", truth.peak_bytes);
-                let Some(seen) = search(&model, codec, bytes, small_crew(workers), KEEP_GOING) else { continue };
+                let Some(seen) = search(&model, codec, bytes, crew(workers), KEEP_GOING) else { continue };
                 tried.compare(&truth, &seen, &about);
             }
         }
@@ -193,7 +184,7 @@ fn random_graphs_are_searched_as_with_plenty() {
         let (model, mut draw) = (random_graph(seed), Draw::new(seed));
         let ask = if seed % 3 == 0 { Ask::EVERYTHING } else { KEEP_GOING };
         let codec = if seed % 2 == 0 { Codec::Packed } else { Codec::Tree };
-        let truth = search(&model, codec, 1 << 30, small_crew(1), ask).unwrap();
+        let truth = search(&model, codec, 1 << 30, crew(1), ask).unwrap();
         if truth.states.len() < 5_000 {
             continue;
         }
@@ -201,7 +192,7 @@ fn random_graphs_are_searched_as_with_plenty() {
             let (workers, percent) = (1 + (seed as usize + round) % 3, draw.within(35, 90) as u64);
             let about = format!("graph {seed}, {codec:?}, {percent} %, {workers} workers");
             let bytes = share(truth.peak_bytes, percent);
-            let Some(seen) = search(&model, codec, bytes, small_crew(workers), ask) else { continue };
+            let Some(seen) = search(&model, codec, bytes, crew(workers), ask) else { continue };
             tried.compare(&truth, &seen, &about);
         }
     }
@@ -216,12 +207,12 @@ fn who_may_miss_states_never_says_that_nothing_is_wrong() {
     let ours = models().into_iter().map(|(name, model)| (name.to_string(), model));
     for (number, (name, model)) in ours.chain(graphs).enumerate() {
         let codec = if number % 2 == 0 { Codec::Packed } else { Codec::Tree };
-        let truth = search(&model, codec, 1 << 30, small_crew(1), KEEP_GOING).unwrap();
+        let truth = search(&model, codec, 1 << 30, crew(1), KEEP_GOING).unwrap();
         if truth.states.len() < 5_000 {
             continue;
         }
         for (percent, workers) in [(70, 1), (60, 2), (55, 1), (50, 2), (45, 1), (40, 2)] {
-            let (about, crew) = (format!("{name}, {codec:?}, {percent} %, {workers} workers"), small_crew(workers));
+            let (about, crew) = (format!("{name}, {codec:?}, {percent} %, {workers} workers"), crew(workers));
             let bytes = share(truth.peak_bytes, percent);
             let exact = search(&model, codec, bytes, crew, KEEP_GOING);
             let ran_out = |seen: &Seen| matches!(seen.outcome.verdict, Verdict::Unknown(_)) || !seen.outcome.complete;

@@ -42,18 +42,23 @@ fn all_at_last(system: &System) -> Property {
     Property { name: "all".into(), line: 0, kind: PropertyKind::Goal, temps, prelude, expr }
 }
 
+/// Now and then with a goal that is far away.
+fn random_model(seed: u64) -> Interp {
+    let size = Size { states: 400, ..if seed.is_multiple_of(3) { Size::MEDIUM } else { Size::SMALL } };
+    let mut system = random_system(seed, size);
+    if seed.is_multiple_of(4) {
+        system.properties = vec![all_at_last(&system)];
+    }
+    Interp::new(system)
+}
+
 const PROPERTIES: Ask = Ask { deadlocks: false, errors: false, properties: true, keep_going: false };
 
 #[test]
 fn what_is_found_is_there_and_what_is_complete_misses_nothing() {
     let (mut found, mut held, mut dropped, mut shortest) = (0, 0, 0, 0);
     for seed in 0..400 {
-        let size = Size { states: 400, ..if seed % 3 == 0 { Size::MEDIUM } else { Size::SMALL } };
-        let mut system = random_system(seed, size);
-        if seed % 4 == 0 {
-            system.properties = vec![all_at_last(&system)];
-        }
-        let interp = Interp::new(system);
+        let interp = random_model(seed);
         for ask in [Ask::EVERYTHING, PROPERTIES, Ask { keep_going: true, ..Ask::EVERYTHING }] {
             let truth = broad(&interp, ask);
             for ordering in [Ordering::Best, Ordering::AStar, Ordering::Beam(3), Ordering::Beam(1_000_000)] {
@@ -151,12 +156,7 @@ fn in_tree(model: &impl Model, lead: Lead, ask: Ask, bytes: u64, visits: u64) ->
 fn a_tree_with_room_is_a_star_and_a_small_one_lies_no_less() {
     let (mut found, mut held, mut shortest, mut dropped, mut too_small) = (0, 0, 0, 0, 0);
     for seed in 0..300 {
-        let size = Size { states: 400, ..if seed % 3 == 0 { Size::MEDIUM } else { Size::SMALL } };
-        let mut system = random_system(seed, size);
-        if seed % 4 == 0 {
-            system.properties = vec![all_at_last(&system)];
-        }
-        let interp = Interp::new(system);
+        let interp = random_model(seed);
         let guide = Guide::to_goals(interp.system(), true);
         let sure = guide.as_ref().is_some_and(Guide::never_too_much);
         let guess = |state: &[u32]| guide.as_ref().map_or(0, |guide| guide.guess(state));

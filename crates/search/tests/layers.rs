@@ -2,6 +2,7 @@
 //! the same steps that led to them, the same counts, verdict and trace, whoever searches. Where old levels are given up
 //! states may be visited again, but it ends, and none is missed.
 
+use crate::common::crew::small_crew;
 use crate::common::witness::Witness;
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_ir::text;
@@ -87,19 +88,9 @@ fn sound() -> Vec<Box<dyn Disk>> {
     vec![Box::new(Faulty::sound()), Box::new(Faulty::sound())]
 }
 
-fn small_crew(workers: usize) -> Crew {
-    let (wave_successors, shared_successors) = (600, 2);
-    let (block_successors, shared_block_successors) = (60, [20; 2]);
-    Crew {
-        wave_successors,
-        block_successors,
-        shared_block_successors,
-        shared_successors,
-        shard_bits: 2,
-        // As few states as can be are recognised before the store is asked.
-        recent_bytes: 0,
-        ..Crew::of(workers)
-    }
+/// As few states as can be are recognised before the store is asked.
+fn crew(workers: usize) -> Crew {
+    Crew { recent_bytes: 0, ..small_crew(workers, 15) }
 }
 
 /// Compares a search on disk with one in memory, and says what was done on disk.
@@ -114,7 +105,7 @@ fn compare_with(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask, beside:
 
 /// The same for a store that was made before.
 fn compare_store(model: &dyn Model, truth: &Seen, setup: Setup, ask: Ask, store: Chain) -> Seen {
-    let seen = search(model, store, small_crew(setup.workers), ask);
+    let seen = search(model, store, crew(setup.workers), ask);
     assert_eq!(seen.outcome.verdict, truth.outcome.verdict, "{setup:?}");
     assert_eq!(seen.outcome.complete, truth.outcome.complete, "{setup:?}: {:?}", seen.report);
     let (expected, found) = (truth.states.len(), seen.states.len());
@@ -231,6 +222,20 @@ fn wide_and(numbers: usize, command: &str) -> Interp {
     Interp::new(text::parse(&text).unwrap())
 }
 
+/// Memory in which a tree, which was as large as that, hardly finds room.
+fn too_small_for(truth: &Seen) -> Vec<Setup> {
+    let mut setups = Vec::new();
+    for (workers, shard_bits) in [(1, 0), (2, 0), (3, 2)] {
+        for keep in [Keep::All, Keep::Last(1), Keep::Last(3), Keep::Auto] {
+            for percent in [30, 45, 60, 90, 100, 120, 150] {
+                let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
+                setups.push(Setup { codec: Codec::Tree, keep, memory, shard_bits, workers });
+            }
+        }
+    }
+    setups
+}
+
 #[test]
 fn a_tree_that_takes_too_much_memory_is_given_up() {
     let model = wide();
@@ -238,16 +243,10 @@ fn a_tree_that_takes_too_much_memory_is_given_up() {
     let truth = plain(&model, Codec::Tree, ask);
     assert!(truth.outcome.complete && truth.states.len() > 5_000, "{}", truth.states.len());
     let mut given_up = 0;
-    for (workers, shard_bits) in [(1, 0), (2, 0), (3, 2)] {
-        for keep in [Keep::All, Keep::Last(1), Keep::Last(3), Keep::Auto] {
-            for percent in [30, 45, 60, 90, 100, 120, 150] {
-                let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
-                let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
-                let report = compare_with(&model, &truth, setup, ask, 0);
-                given_up += report.whole_states as u32;
-                assert_eq!(report.gave_up_tree, report.whole_states);
-            }
-        }
+    for setup in too_small_for(&truth) {
+        let report = compare_with(&model, &truth, setup, ask, 0);
+        given_up += report.whole_states as u32;
+        assert_eq!(report.gave_up_tree, report.whole_states);
     }
     assert!(given_up > 20, "{given_up}");
 }
@@ -259,18 +258,12 @@ fn a_tree_is_given_up_for_packed_keys_where_states_have_few_bits() {
     let ask = Ask { keep_going: true, ..Ask::EVERYTHING };
     let truth = plain(&model, Codec::Tree, ask);
     let (mut given_up, mut known) = (0, 0);
-    for (workers, shard_bits) in [(1, 0), (2, 0), (3, 2)] {
-        for keep in [Keep::All, Keep::Last(1), Keep::Last(3), Keep::Auto] {
-            for percent in [30, 45, 60, 90, 100, 120, 150] {
-                let memory = (truth.coder_bytes as u64 * percent / 100) >> 10;
-                let setup = Setup { codec: Codec::Tree, keep, memory, shard_bits, workers };
-                let store = layered(&model, setup, 0, sound()).with_packing(&model.used_bits());
-                let seen = compare_store(&model, &truth, setup, ask, store);
-                assert!(!seen.report.whole_states && seen.report.gave_up_tree == seen.ended_packed);
-                given_up += seen.ended_packed as u32;
-                known += if seen.ended_packed { seen.report.known } else { 0 };
-            }
-        }
+    for setup in too_small_for(&truth) {
+        let store = layered(&model, setup, 0, sound()).with_packing(&model.used_bits());
+        let seen = compare_store(&model, &truth, setup, ask, store);
+        assert!(!seen.report.whole_states && seen.report.gave_up_tree == seen.ended_packed);
+        given_up += seen.ended_packed as u32;
+        known += if seen.ended_packed { seen.report.known } else { 0 };
     }
     assert!(given_up > 20 && known > 1_000, "{given_up} {known}");
     let setup = Setup { codec: Codec::Tree, keep: Keep::All, memory: 0, shard_bits: 2, workers: 3 };
@@ -383,7 +376,7 @@ fn paths_get_longer_whatever_tables_take() {
         let setup = Setup { codec, keep, memory: 0, shard_bits: 0, workers: 1 };
         let store = layered_within(&model, setup, &budget.grant("store", u64::MAX), sound());
         let room = PathRoom::new(budget.grant("trace", u64::MAX));
-        let seen = search_with_room(&model, store, small_crew(1), KEEP_GOING, room);
+        let seen = search_with_room(&model, store, crew(1), KEEP_GOING, room);
         assert!(seen.report.flushes > 0, "{setup:?}");
         assert_eq!(seen.states.len(), truth.states.len(), "{setup:?}");
         assert!(seen.outcome.verdict == truth.outcome.verdict, "{setup:?}");
@@ -428,7 +421,7 @@ fn break_stores(
             Faulty::cutting_writes_after(broken),
             Faulty::cutting_writes_in_silence_after(broken),
         ] {
-            let seen = search(model, store_over(disk), small_crew(setup.workers), KEEP_GOING);
+            let seen = search(model, store_over(disk), crew(setup.workers), KEEP_GOING);
             match seen.outcome.verdict {
                 Verdict::Unknown(Why::Disk(message)) => {
                     assert!(!message.is_empty() && !seen.outcome.complete);

@@ -1,12 +1,13 @@
 //! Searches that forget and hold their states in a tree give up the nodes that only forgotten states had, whenever that is, and find
 //! what a search finds that forgets nothing: every state. Or they say that memory ran out, and nothing else.
 
+use crate::common::crew::small_crew;
 use crate::common::witness::Witness;
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_ir::text;
 use plimsoll_model::{Interp, Model};
 use plimsoll_search::{
-    Ask, Control, Crew, Limits, Outcome, PathRoom, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
+    Ask, Control, Limits, Outcome, PathRoom, Sleep, Verdict, Why, bfs, dfs, item_words, sleep, sleeping_dfs,
 };
 use plimsoll_store::{Budget, Chain, Codec, Collections, Grant, Queue, Row, Rule, Stack, StepLog};
 use std::collections::BTreeSet;
@@ -26,20 +27,6 @@ struct Seen {
     collections: Collections,
 }
 
-/// Pieces so small that nodes are given up at many different moments.
-fn small_crew(workers: usize) -> Crew {
-    let (wave_successors, shared_successors) = (600, 2);
-    let (block_successors, shared_block_successors) = (60, [20; 2]);
-    Crew {
-        wave_successors,
-        block_successors,
-        shared_block_successors,
-        shared_successors,
-        shard_bits: 2,
-        ..Crew::of(workers)
-    }
-}
-
 fn search(model: &dyn Model, order: Order, mut store: Chain) -> Seen {
     let (witness, most) = (Witness::of(model), Grant::unlimited());
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
@@ -50,7 +37,7 @@ fn search(model: &dyn Model, order: Order, mut store: Chain) -> Seen {
         Order::Bfs(workers) => {
             let mut queue = Queue::new(model.width(), most.clone(), None);
             let mut log = StepLog::new(most, None);
-            bfs(&witness, &mut store, &mut queue, &mut log, small_crew(workers), &mut control)
+            bfs(&witness, &mut store, &mut queue, &mut log, small_crew(workers, 15), &mut control)
         }
         Order::Dfs => {
             let mut stack = Stack::new(item_words(model.width(), &store), most);

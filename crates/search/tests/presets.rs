@@ -4,6 +4,7 @@
 //!
 //! `PLIMSOLL_SEED` and `PLIMSOLL_SEEDS` choose the random systems.
 
+use crate::common::crew::small_crew;
 use crate::common::witness::Witness;
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_model::{Interp, Model};
@@ -32,18 +33,8 @@ struct Found {
     outcome: Outcome,
 }
 
-/// Small pieces, so that many take part in small searches.
 fn crew(workers: usize, shard_bits: u32) -> Crew {
-    let (wave_successors, shared_successors) = (160, 2);
-    let (block_successors, shared_block_successors) = (12, [4; 2]);
-    Crew {
-        wave_successors,
-        block_successors,
-        shared_block_successors,
-        shared_successors,
-        shard_bits,
-        ..Crew::of(workers)
-    }
+    Crew { shard_bits, ..small_crew(workers, 4) }
 }
 
 fn search(model: &dyn Model, mut store: Chain, crew: Crew) -> Found {

@@ -1,11 +1,12 @@
 //! Wherever a search is cut, and with whatever memory and workers it goes on: the same states with the same numbers, the
 //! same counts, verdict and trace as if it had never been cut. What was damaged is refused.
 
+use crate::common::crew::small_crew;
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, GaveUp, Interp, Model, Step, Successors};
 use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_with};
 use plimsoll_store::blocks::{Reader, Writer};
-use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
+use plimsoll_store::disk::{SLOT, faulty::Faulty};
 use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Grant, Queue, Spill, StepLog, Unloaded};
@@ -108,17 +109,6 @@ const PLENTY: [u64; 3] = [1 << 36; 3];
 struct Seen {
     outcome: Outcome,
     paths: Vec<Vec<u32>>,
-}
-
-fn small_crew(workers: usize, successors: usize) -> Crew {
-    Crew {
-        wave_successors: 40 * successors,
-        block_successors: 3 * successors,
-        shared_block_successors: [successors; 2],
-        shared_successors: 2,
-        shard_bits: if workers == 1 { 0 } else { 3 },
-        ..Crew::of(workers)
-    }
 }
 
 fn codec_for(codec: Codec, model: &dyn Model) -> Codec {
@@ -506,30 +496,13 @@ fn what_is_on_disk_goes_on_when_its_keys_are_outgrown() {
     assert!(were_packed > 4 && were_whole > 4, "{were_packed} packed, {were_whole} whole");
 }
 
-/// One disk for writer and reader.
-struct Shared(Arc<Faulty>);
-
-impl Disk for Shared {
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_at(bytes, offset)
-    }
-
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_at(bytes, offset)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync()
-    }
-}
-
 /// Writes a checkpoint to a disk, and goes on from it; none if it could not be written.
 fn through(disk: Faulty, kept: &Kept, model: &Counters, codec: Codec) -> Option<Result<Seen, Unloaded>> {
     let disk = Arc::new(disk);
-    let mut writer = Writer::new(Shared(disk.clone()), Grant::unlimited());
+    let mut writer = Writer::new(disk.clone(), Grant::unlimited());
     writer.write_all(&kept.bytes).and_then(|()| writer.finish()).ok()?;
     let mut bytes = Vec::new();
-    if let Err(error) = Reader::new(Shared(disk)).read_to_end(&mut bytes) {
+    if let Err(error) = Reader::new(disk).read_to_end(&mut bytes) {
         return Some(Err(error.into()));
     }
     let kept = Kept { bytes, ..kept.clone() };

@@ -1,6 +1,7 @@
 //! Searches that hold levels: they end, visit every state and take every step, and do exactly what a few lines say that hold
 //! every snapshot as a set; whatever the stream of caches, the number of workers and of shards.
 
+use crate::common::crew::small_crew;
 use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, bfs};
@@ -360,11 +361,8 @@ fn workers_shards_and_room_for_few_states_change_nothing_that_counts() {
         for capacity in [1 << 20, truth.expanded.len() / 2 + 4] {
             let crew = |workers: usize, successors: usize| Crew {
                 wave_successors: 24,
-                block_successors: 3 * successors,
-                shared_block_successors: [successors; 2],
-                shared_successors: 2,
                 shard_bits: successors as u32 % 4,
-                ..Crew::of(workers)
+                ..small_crew(workers, successors)
             };
             let alone = search(model, levels(model, codec, &row, 0, capacity), crew(1, 3));
             // With too little room it may take long.

@@ -1,6 +1,7 @@
 //! However many workers search, and in however small pieces: the same states in the same order, the same steps that led
 //! to them, the same counts, verdict and trace. A worker that is slow here and quick there only changes who does what.
 
+use crate::common::crew::small_crew;
 use plimsoll_ir::random::{Size, random_system};
 use plimsoll_model::{Around, Interp, Model, Step, Successors};
 use plimsoll_search::{Ask, Control, Crew, Limits, Outcome, PathRoom, Verdict, Why, bfs};
@@ -82,20 +83,8 @@ fn search(model: &dyn Model, mut store: Chain, crew: Crew, question: Question) -
     (Seen { states, paths, outcome }, witness.workers.into_inner().unwrap().len())
 }
 
-/// Small pieces, so that many take part in small searches.
 fn crew(workers: usize, successors: usize) -> Crew {
-    let (wave_successors, shared_successors) = (40 * successors, 2);
-    // However one worker cuts waves into blocks, and several do.
-    let (block_successors, shared_block_successors) = (3 * successors, [successors; 2]);
-    let shard_bits = successors as u32 % 4;
-    Crew {
-        wave_successors,
-        block_successors,
-        shared_block_successors,
-        shared_successors,
-        shard_bits,
-        ..Crew::of(workers)
-    }
+    Crew { shard_bits: successors as u32 % 4, ..small_crew(workers, successors) }
 }
 
 /// Compares several workers with one, and many shards with few; returns how many workers took part at most. `store` is

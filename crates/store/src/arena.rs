@@ -4,6 +4,7 @@
 //! can use huge pages however small the tables are. What a table gives up another may take.
 
 use crate::budget::Grant;
+use crate::fence;
 use crate::region::{Region, join_pages, prefetch};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -177,6 +178,7 @@ impl Pages {
         };
         // Not while others wait for the pool.
         for page in &mut self.pages[before..before + reused] {
+            fence::open(page.as_ptr().cast(), PAGE_BYTES);
             // SAFETY: it came back, so nobody else has it.
             unsafe { page.as_mut().fill([0; LINE]) };
         }
@@ -258,6 +260,12 @@ impl Pages {
     }
 }
 
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.free.iter().for_each(|page| fence::open(page.as_ptr().cast(), PAGE_BYTES));
+    }
+}
+
 impl Deref for Beside {
     type Target = Region;
 
@@ -282,6 +290,7 @@ impl Drop for Beside {
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        self.pages.iter().for_each(|page| fence::close(page.as_ptr().cast(), PAGE_BYTES));
         self.arena.pool().free.append(&mut self.pages);
     }
 }

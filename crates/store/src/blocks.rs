@@ -148,21 +148,6 @@ mod tests {
     use crate::disk::faulty::Faulty;
     use std::sync::Arc;
 
-    /// One disk for writer and reader.
-    impl Disk for Arc<Faulty> {
-        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-            (**self).write_at(bytes, offset)
-        }
-
-        fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-            (**self).read_at(bytes, offset)
-        }
-
-        fn sync(&self) -> io::Result<()> {
-            (**self).sync()
-        }
-    }
-
     fn content(len: usize) -> Vec<u8> {
         (0..len).map(|at| ((at * at) >> 7) as u8).collect()
     }

@@ -261,6 +261,7 @@ mod tests {
     use super::faulty::Faulty;
     use super::*;
     use crate::budget::Budget;
+    use std::sync::Arc;
 
     fn content(number: usize) -> Vec<u8> {
         (0..100).map(|at| (number * 7 + at) as u8).collect()
@@ -326,20 +327,8 @@ mod tests {
     /// A disk that takes no space back is used as before; files do, if their system can.
     #[test]
     fn freed_slots_of_a_disk_that_takes_nothing_back_stay() {
-        struct Plain(Faulty);
-        impl Disk for Plain {
-            fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-                self.0.write_at(bytes, offset)
-            }
-            fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-                self.0.read_at(bytes, offset)
-            }
-            fn sync(&self) -> io::Result<()> {
-                self.0.sync()
-            }
-        }
         let file = tempfile::tempfile().unwrap();
-        for disk in [Box::new(Plain(Faulty::sound())) as Box<dyn Disk>, Box::new(file)] {
+        for disk in [Box::new(Arc::new(Faulty::sound())) as Box<dyn Disk>, Box::new(file)] {
             let budget = Budget::new(2 * MANY_FREE as u64 * 4096);
             let spill = Spill::over(vec![disk], 4096, budget.grant("spill", u64::MAX));
             let put = |number: usize| spill.put(&content(number)).unwrap();

@@ -11,6 +11,7 @@ pub mod codec;
 pub mod digest;
 pub mod disk;
 mod entropy;
+mod fence;
 pub mod filter;
 pub mod hash;
 pub mod heap;

@@ -6,7 +6,7 @@
 //! does not pay two mebibytes per table.
 
 use crate::budget::Grant;
-use crate::meter;
+use crate::{fence, meter};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
@@ -17,6 +17,9 @@ const HUGE: usize = 2 << 20;
 /// times this size: joining two mebibytes of small pages took five milliseconds.
 const LARGE: usize = 16 << 20;
 const JOINED: usize = 4;
+
+/// So much behind what is used is closed to everybody.
+const FENCE_BYTES: usize = 64 << 10;
 
 /// Where addresses are limited (`ulimit -v`), half of them are left to others, and of the other half a region reserves
 /// at most this part of what is left.
@@ -76,7 +79,10 @@ impl Region {
                     let base = (map as usize).next_multiple_of(HUGE) as *mut u8;
                     // SAFETY: advice on our own mapping; it changes no contents. Failure is harmless.
                     let _ = unsafe { madvise(map, map_len, Advice::LinuxNoHugepage) };
-                    return Region { base, used: 0, huge: 0, small: 0, reserved: map_len - HUGE, map, map_len, grant };
+                    let reserved = map_len - HUGE;
+                    let region = Region { base, used: 0, huge: 0, small: 0, reserved, map, map_len, grant };
+                    region.fence(fence::close);
+                    return region;
                 }
                 Err(_) if wanted > PAGE => wanted = (wanted / 2).max(PAGE),
                 Err(_) => {
@@ -126,11 +132,19 @@ impl Region {
         if wanted > self.reserved || !self.grant.take((wanted - self.used) as u64) {
             return false;
         }
+        self.fence(fence::open);
         let touched = std::mem::replace(&mut self.used, wanted);
+        self.fence(fence::close);
         if wanted >= LARGE && self.grant.allows_huge_pages() {
             self.use_huge_pages(touched);
         }
         true
+    }
+
+    /// Tells what lies behind the bytes in use.
+    #[inline(always)]
+    fn fence(&self, tell: impl Fn(*const u8, usize)) {
+        tell(self.base.wrapping_add(self.used), FENCE_BYTES.min(self.reserved - self.used));
     }
 
     /// Uses huge pages for what was not touched yet; so many bytes were used before it grew.
@@ -193,6 +207,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         self.grant.give_back(self.used as u64);
+        self.fence(fence::open);
         if self.map_len > 0 {
             // SAFETY: our own mapping, unmapped once.
             let _ = unsafe { munmap(self.map, self.map_len) };

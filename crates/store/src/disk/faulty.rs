@@ -119,3 +119,18 @@ impl Disk for Faulty {
         if may(&self.syncs_left) { Ok(()) } else { Err(io::Error::other("input/output error")) }
     }
 }
+
+/// One disk for several who use it. It takes no space back, as some files do not.
+impl Disk for Arc<Faulty> {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        (**self).write_at(bytes, offset)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).read_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
+    }
+}
