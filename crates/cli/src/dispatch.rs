@@ -223,7 +223,8 @@ fn layers<M: Model + ?Sized>(
     let Some(keep) = plan.keep else { return Ok(None) };
     let spill = slots("candidates", SLOT, plan, disk)?;
     let candidates = Candidates::new(model.width(), &budget.grant("candidates", plan.candidates_bytes), spill);
-    Ok(Some(Layers::new(keep, candidates, slots("runs", BLOCK_BYTES, plan, disk)?, grant)))
+    let layers = Layers::new(keep, candidates, slots("runs", BLOCK_BYTES, plan, disk)?, grant);
+    Ok(Some(layers.in_process(plan.most_resident_bytes(), crate::machine::peak_resident_bytes)))
 }
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Chain, Why> {

@@ -34,8 +34,11 @@ const BLOCK_STATES: u64 = 16;
 const HEADROOM_BYTES: u64 = if cfg!(debug_assertions) { 7 << 18 } else { 1 << 20 };
 /// What a search has of files, code above all, where it is let go whenever it is more than [`KEPT_CODE_BYTES`]: measured. What comes
 /// between two looks is on top of that.
-const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 6 << 20 };
-pub const KEPT_CODE_BYTES: u64 = CODE_BYTES / 4 * 3;
+const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 21 << 18 };
+pub const KEPT_CODE_BYTES: u64 = CODE_BYTES / 7 * 6;
+/// What the process does not use of all that tables may have on disk, but for this, in which the report and all other code that comes then must find
+/// room.
+const KEPT_BYTES: u64 = if cfg!(debug_assertions) { 4 << 20 } else { 3 << 19 };
 /// The system counts resident pages for each processor by itself and adds up now and then, so what it says may lag behind.
 const COUNTING_BYTES: u64 = 16 << 10;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
@@ -413,6 +416,11 @@ impl Plan {
         plan.size_filter();
         plan.size_cache(facts)?;
         Ok(plan)
+    }
+
+    /// What the process may have had before tables on disk take more.
+    pub fn most_resident_bytes(&self) -> u64 {
+        self.memory_bytes.saturating_sub(KEPT_BYTES)
     }
 
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {

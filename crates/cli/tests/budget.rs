@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// What a search may have of files, most of the time, where memory is short.
-const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 6 << 20 };
+const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 21 << 18 };
 
 /// The most memory any child so far had.
 fn peak_of_children() -> u64 {

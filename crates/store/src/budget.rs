@@ -19,7 +19,7 @@ pub struct Budget {
 
 #[derive(Debug)]
 struct Pool {
-    total: u64,
+    total: AtomicU64,
     huge_pages: bool,
     used: AtomicU64,
     accounts: Mutex<Vec<Arc<Account>>>,
@@ -28,7 +28,7 @@ struct Pool {
 #[derive(Debug)]
 struct Account {
     name: String,
-    cap: u64,
+    cap: AtomicU64,
     used: AtomicU64,
     peak: AtomicU64,
 }
@@ -60,20 +60,21 @@ impl Budget {
 
     /// A budget whose large structures may use huge pages, or not.
     pub fn with_huge_pages(total_bytes: u64, huge_pages: bool) -> Budget {
-        let pool = Pool { total: total_bytes, huge_pages, used: AtomicU64::new(0), accounts: Mutex::new(Vec::new()) };
+        let (total, used) = (AtomicU64::new(total_bytes), AtomicU64::new(0));
+        let pool = Pool { total, huge_pages, used, accounts: Mutex::new(Vec::new()) };
         Budget { pool: Arc::new(pool) }
     }
 
     /// A grant of at most `cap_bytes`; the pool's size is a cap as well.
     pub fn grant(&self, name: impl Into<String>, cap_bytes: u64) -> Grant {
-        let cap = cap_bytes.min(self.pool.total);
-        let account = Arc::new(Account { name: name.into(), cap, used: AtomicU64::new(0), peak: AtomicU64::new(0) });
+        let (cap, used) = (AtomicU64::new(cap_bytes.min(self.total_bytes())), AtomicU64::new(0));
+        let account = Arc::new(Account { name: name.into(), cap, used, peak: AtomicU64::new(0) });
         self.pool.accounts.lock().expect("no panic while held").push(account.clone());
         Grant { pool: self.pool.clone(), account }
     }
 
     pub fn total_bytes(&self) -> u64 {
-        self.pool.total
+        self.pool.total_bytes()
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -87,11 +88,23 @@ impl Budget {
             .iter()
             .map(|account| Entry {
                 name: account.name.clone(),
-                cap_bytes: account.cap,
+                cap_bytes: account.cap_bytes(),
                 used_bytes: account.used.load(Ordering::Relaxed),
                 peak_bytes: account.peak.load(Ordering::Relaxed),
             })
             .collect()
+    }
+}
+
+impl Pool {
+    fn total_bytes(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+}
+
+impl Account {
+    fn cap_bytes(&self) -> u64 {
+        self.cap.load(Ordering::Relaxed)
     }
 }
 
@@ -107,10 +120,10 @@ impl Grant {
         let add = |used: u64, cap: u64| used.checked_add(bytes).filter(|&sum| sum <= cap);
         let relaxed = Ordering::Relaxed;
         let account = &self.account;
-        let Ok(before) = account.used.fetch_update(relaxed, relaxed, |used| add(used, account.cap)) else {
+        let Ok(before) = account.used.fetch_update(relaxed, relaxed, |used| add(used, account.cap_bytes())) else {
             return false;
         };
-        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total)).is_err() {
+        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total_bytes())).is_err() {
             account.used.fetch_sub(bytes, relaxed);
             return false;
         }
@@ -127,13 +140,13 @@ impl Grant {
 
     /// What could be taken right now.
     pub fn left_bytes(&self) -> u64 {
-        let own = self.account.cap - self.used_bytes();
-        own.min(self.pool.total - self.pool.used.load(Ordering::Relaxed))
+        let own = self.cap_bytes() - self.used_bytes();
+        own.min(self.pool.total_bytes() - self.pool.used.load(Ordering::Relaxed))
     }
 
     /// Would less than half of it be used if so many bytes were taken?
     pub fn has_plenty(&self, bytes: usize) -> bool {
-        self.left_bytes() >= (self.account.cap.min(self.pool.total) / 2).saturating_add(bytes as u64)
+        self.left_bytes() >= (self.cap_bytes().min(self.pool.total_bytes()) / 2).saturating_add(bytes as u64)
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -141,7 +154,13 @@ impl Grant {
     }
 
     pub fn cap_bytes(&self) -> u64 {
-        self.account.cap
+        self.account.cap_bytes()
+    }
+
+    /// From now on it may use so many bytes more, and the pool has as many more, which others thought they would need and do not.
+    pub fn raise(&self, bytes: u64) {
+        self.pool.total.fetch_add(bytes, Ordering::Relaxed);
+        self.account.cap.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// May large structures use huge pages?
@@ -186,5 +205,8 @@ mod tests {
         assert_eq!((budget.used_bytes(), one.left_bytes(), two.left_bytes()), (100, 0, 0));
         let ledger = budget.ledger();
         assert_eq!((ledger[0].used_bytes, ledger[0].peak_bytes, ledger[1].cap_bytes), (50, 60, 100));
+        one.raise(20);
+        assert_eq!((budget.total_bytes(), one.left_bytes(), two.left_bytes()), (120, 20, 20));
+        assert!(!one.take(21) && one.take(20) && !two.take(1));
     }
 }

@@ -148,6 +148,8 @@ pub struct Layers {
     reserve: u64,
     /// Memory that others want, and should find when tables have left.
     wanted: u64,
+    /// How much the process should have at most, and says that it has had.
+    process: Option<(u64, fn() -> u64)>,
     /// The level on which states are being found.
     pub(crate) level: u32,
     /// Words of the vectors whose hashes keys are; 0 if keys tell states apart.
@@ -190,6 +192,7 @@ impl Layers {
             unmerged: 0,
             reserve: 0,
             wanted: 0,
+            process: None,
             level: 0,
             width: 0,
             is_anew: false,
@@ -198,6 +201,19 @@ impl Layers {
         };
         layers.keep_reserve();
         layers
+    }
+
+    /// The same in a process that should have no more than so many bytes, and says how many it has had at most.
+    pub fn in_process(mut self, most_bytes: u64, peak_bytes: fn() -> u64) -> Layers {
+        self.process = Some((most_bytes, peak_bytes));
+        self
+    }
+
+    /// Takes some of what the process does not use, although it was kept aside for it. Tables are full just now, and after two more flushes they will have
+    /// grown by that; so no more than a third each time.
+    fn take_slack(&self) {
+        let slack = self.process.map_or(0, |(most, peak)| most.saturating_sub(peak()));
+        self.grant.raise(slack / 3);
     }
 
     /// Keeps memory aside, if there is any: without an index nothing can be written.
@@ -238,6 +254,7 @@ impl Layers {
     /// for tables nor for runs.
     pub(crate) fn begin_flush(&mut self, shard_bits: u32, keys: u64, others_bytes: u64) {
         self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+        self.take_slack();
         self.unmerged += 1;
         self.lend_reserve();
         if self.shards.is_empty() {

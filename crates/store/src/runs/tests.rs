@@ -96,6 +96,30 @@ impl Twin {
     }
 }
 
+/// What a process has had at most never exceeds what it should have, although what tables take of the rest is seen only when both generations of them have been
+/// replaced.
+#[test]
+fn what_a_process_does_not_use_tables_take_in_steps() {
+    const OTHERS: u64 = 3 << 20;
+    const MOST: u64 = 9 << 20;
+    static FULL: AtomicU64 = AtomicU64::new(0);
+    let layers = Twin::new(Keep::All, 50, Faulty::sound()).layers;
+    let layers = layers.in_process(MOST, || OTHERS + FULL.load(Ordering::Relaxed));
+    let [mut older, mut younger] = [layers.grant.cap_bytes() / 2; 2];
+    for _ in 0..40 {
+        assert!(OTHERS + older + younger <= MOST);
+        FULL.store(older + younger, Ordering::Relaxed);
+        layers.take_slack();
+        (older, younger) = (younger, layers.grant.cap_bytes() / 2);
+    }
+    let all = layers.grant.cap_bytes();
+    assert!(all > MOST - OTHERS - 100, "{all}");
+    // Whoever has had too much gets nothing, and nothing is taken away.
+    FULL.store(MOST, Ordering::Relaxed);
+    layers.take_slack();
+    assert_eq!(layers.grant.cap_bytes(), all);
+}
+
 /// Each time that tables leave while candidates wait there is one more run to look into.
 #[test]
 fn many_runs_that_cannot_be_merged_are_a_reason_to_look() {
