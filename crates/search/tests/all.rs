@@ -13,6 +13,7 @@ mod observe;
 mod oracle;
 mod presets;
 mod resume;
+mod shortage;
 mod snapshots;
 mod walk;
 mod workers;

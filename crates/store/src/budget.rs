@@ -19,7 +19,7 @@ pub struct Budget {
 
 #[derive(Debug)]
 struct Pool {
-    total: u64,
+    total: AtomicU64,
     huge_pages: bool,
     used: AtomicU64,
     accounts: Mutex<Vec<Arc<Account>>>,
@@ -60,20 +60,21 @@ impl Budget {
 
     /// A budget whose large structures may use huge pages, or not.
     pub fn with_huge_pages(total_bytes: u64, huge_pages: bool) -> Budget {
-        let pool = Pool { total: total_bytes, huge_pages, used: AtomicU64::new(0), accounts: Mutex::new(Vec::new()) };
+        let [total, used] = [total_bytes, 0].map(AtomicU64::new);
+        let pool = Pool { total, huge_pages, used, accounts: Mutex::new(Vec::new()) };
         Budget { pool: Arc::new(pool) }
     }
 
     /// A grant of at most `cap_bytes`; the pool's size is a cap as well.
     pub fn grant(&self, name: impl Into<String>, cap_bytes: u64) -> Grant {
-        let cap = cap_bytes.min(self.pool.total);
+        let cap = cap_bytes.min(self.total_bytes());
         let account = Arc::new(Account { name: name.into(), cap, used: AtomicU64::new(0), peak: AtomicU64::new(0) });
         self.pool.accounts.lock().expect("no panic while held").push(account.clone());
         Grant { pool: self.pool.clone(), account }
     }
 
     pub fn total_bytes(&self) -> u64 {
-        self.pool.total
+        self.pool.total()
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -95,6 +96,12 @@ impl Budget {
     }
 }
 
+impl Pool {
+    fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+}
+
 impl Grant {
     /// A grant nobody limits, for tests and for callers without a budget.
     pub fn unlimited() -> Grant {
@@ -110,7 +117,7 @@ impl Grant {
         let Ok(before) = account.used.fetch_update(relaxed, relaxed, |used| add(used, account.cap)) else {
             return false;
         };
-        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total)).is_err() {
+        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total())).is_err() {
             account.used.fetch_sub(bytes, relaxed);
             return false;
         }
@@ -128,12 +135,17 @@ impl Grant {
     /// What could be taken right now.
     pub fn left_bytes(&self) -> u64 {
         let own = self.account.cap - self.used_bytes();
-        own.min(self.pool.total - self.pool.used.load(Ordering::Relaxed))
+        own.min(self.pool.total().saturating_sub(self.pool.used.load(Ordering::Relaxed)))
+    }
+
+    /// There is less than was thought: nobody can take more from now on than somebody gives back.
+    pub fn end_pool(&self) {
+        self.pool.total.fetch_min(self.pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Would less than half of it be used if so many bytes were taken?
     pub fn has_plenty(&self, bytes: usize) -> bool {
-        self.left_bytes() >= (self.account.cap.min(self.pool.total) / 2).saturating_add(bytes as u64)
+        self.left_bytes() >= (self.account.cap.min(self.pool.total()) / 2).saturating_add(bytes as u64)
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -186,5 +198,10 @@ mod tests {
         assert_eq!((budget.used_bytes(), one.left_bytes(), two.left_bytes()), (100, 0, 0));
         let ledger = budget.ledger();
         assert_eq!((ledger[0].used_bytes, ledger[0].peak_bytes, ledger[1].cap_bytes), (50, 60, 100));
+        two.give_back(30);
+        one.end_pool();
+        assert!(!two.take(1) && !one.take(1));
+        one.give_back(5);
+        assert_eq!((two.left_bytes(), budget.used_bytes()), (5, 65));
     }
 }

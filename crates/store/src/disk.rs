@@ -79,7 +79,7 @@ struct Places {
     keeps: bool,
 }
 
-/// Free places are given back when there are so many and little of the budget is left, which others have a part of.
+/// Free places are given back when little of the budget is left, which others have a part of: so many at a time, or as many as are left to all.
 const MANY_FREE: usize = 1024;
 const SHORT_SHARE: u64 = 3;
 
@@ -151,7 +151,12 @@ impl Spill {
         match written {
             Ok(()) => Ok(Slot { place, checksum: checksum(bytes) }),
             Err(error) => {
-                self.places().free.push(place);
+                self.places().hollow.push(place);
+                self.grant.give_back(self.slot_bytes as u64);
+                // A device that is full is a budget that is used up.
+                if error.kind() == io::ErrorKind::StorageFull {
+                    self.grant.end_pool();
+                }
                 Err(SpillError::Io(error))
             }
         }
@@ -175,10 +180,18 @@ impl Spill {
     pub fn release(&self, slot: Slot) {
         let mut places = self.places();
         places.free.push(slot.place);
-        let is_short = || self.grant.left_bytes() < self.grant.cap_bytes() / SHORT_SHARE;
-        if places.free.len() >= MANY_FREE && !places.keeps && is_short() {
+        let left_bytes = self.grant.left_bytes();
+        let many = MANY_FREE.min((left_bytes / self.slot_bytes as u64) as usize);
+        if places.free.len() >= many && !places.keeps && left_bytes < self.grant.cap_bytes() / SHORT_SHARE {
             self.give_back(&mut places);
         }
+    }
+
+    /// Slots that are not needed any more, so that others can have the disk.
+    pub fn leave(&self, slots: impl Iterator<Item = Slot>) {
+        let mut places = self.places();
+        places.free.extend(slots.map(|slot| slot.place));
+        self.give_back(&mut places);
     }
 
     /// Gives the space of free places back to the system, and the bytes to the budget.

@@ -290,7 +290,12 @@ impl StepLog {
         {
             let bytes = &filled[..chunk.bytes()];
             let elsewhere = match &mut self.spill {
-                Some(spill) => Some(Content::Disk(spill.put(bytes).map_err(Shortage::Disk)?)),
+                Some(spill) => match spill.put(bytes) {
+                    Ok(slot) => Some(Content::Disk(slot)),
+                    // It may stay.
+                    Err(_) if self.grant.left_bytes() >= self.chunk_bytes as u64 => None,
+                    Err(error) => return Err(Shortage::Disk(error)),
+                },
                 // That takes time, which nobody else can use meanwhile: mostly only once memory is half used up.
                 None => (self.dense || self.grant.left_bytes() < self.grant.cap_bytes() / 2)
                     .then(|| entropy::pack(bytes))

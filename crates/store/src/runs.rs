@@ -24,7 +24,7 @@ mod vectors;
 
 use crate::budget::Grant;
 use crate::cache::Distinct;
-use crate::disk::{Shortage, Spill, SpillError};
+use crate::disk::{Shortage, Slot, Spill, SpillError};
 use crate::packed::Packed;
 pub use candidates::{Candidates, KEY_WORDS, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
@@ -50,6 +50,8 @@ const REST_PERCENT: u64 = 6;
 const DENSE_LEVELS: u32 = 500;
 /// This part of the memory is for indexes of runs.
 const RESERVE: u64 = 32;
+/// At most this part of the disk is kept aside.
+const DISK_RESERVE: u64 = 8;
 /// Generations of tables in memory.
 const GENERATIONS: u64 = 2;
 /// A run is merged with the younger ones unless it is so many times as large.
@@ -144,6 +146,8 @@ pub struct Layers {
     unmerged: u32,
     /// Memory kept aside for the indexes of runs that are written when there is no other.
     reserve: u64,
+    /// Disk kept aside for survivors.
+    disk_reserve: Vec<Slot>,
     /// Memory that others want, and should find when tables have left.
     wanted: u64,
     /// The level on which states are being found.
@@ -167,6 +171,7 @@ struct Shard {
 impl Drop for Layers {
     fn drop(&mut self) {
         self.grant.give_back(self.reserve);
+        self.leave_disk();
     }
 }
 
@@ -187,6 +192,7 @@ impl Layers {
             filter_keys: 0,
             unmerged: 0,
             reserve: 0,
+            disk_reserve: Vec::new(),
             wanted: 0,
             level: 0,
             width: 0,
@@ -209,6 +215,22 @@ impl Layers {
     /// Whoever writes or merges runs may have it, and keeps it aside again afterwards.
     pub fn lend_reserve(&mut self) {
         self.grant.give_back(std::mem::take(&mut self.reserve));
+    }
+
+    /// Keeps disk aside, if there is any, for when it is full: what waited in memory may need some as it survives, before what waited on disk leaves
+    /// any. It is written, for a device may be smaller than the budget.
+    pub fn keep_disk(&mut self) {
+        let bytes = self.candidates.settling_bytes().min(self.spill.left_bytes()[1] / DISK_RESERVE);
+        while ((self.disk_reserve.len() * BLOCK_BYTES) as u64) < bytes
+            && let Ok(slot) = self.spill.put(&[0; BLOCK_BYTES])
+        {
+            self.disk_reserve.push(slot);
+        }
+    }
+
+    /// Leaves it to survivors.
+    pub fn leave_disk(&mut self) {
+        self.spill.leave(self.disk_reserve.drain(..));
     }
 
     /// What the store can have, beside what others have taken of the same memory or want.

@@ -173,7 +173,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// The same, but nothing is too old and nothing is merged.
-    fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    pub(super) fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let shards = read(&search.tiers).shards();
         let mut few = false;
@@ -255,9 +255,8 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let search = self.search;
         let mut settled = std::mem::take(&mut self.settled);
         while self.with_layers(|layers| layers.survivors(&mut settled.survivors))? {
-            let mut queue = write(&search.queue);
-            let place = queue.extend(settled.survivors.origins.len())?;
-            settled.number(&queue, place);
+            let place = self.make_room_to_queue(settled.survivors.origins.len())?;
+            settled.number(&read(&search.queue), place);
             settled.judge(search.model);
             if self.goes_on_until_sealed(ledger)? {
                 settled.judge(search.model);
@@ -272,6 +271,19 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         }
         self.settled = settled;
         Ok(())
+    }
+
+    /// Makes room for so many survivors. When the disk is full what is kept aside there must do, and the search ends as soon as nothing waits.
+    fn make_room_to_queue(&mut self, count: usize) -> Result<usize, Why> {
+        let queue = &self.search.queue;
+        let extended = write(queue).extend(count);
+        let Err(Shortage::Disk(full)) = extended else { return Ok(extended?) };
+        self.with_layers(|layers| {
+            layers.leave_disk();
+            Ok(())
+        })?;
+        self.told.get_or_insert(full.into());
+        Ok(write(queue).extend(count)?)
     }
 
     /// Was the search told to end? Then what the model said last may mean nothing. Whoever keeps checkpoints has it go on until the level is sealed,

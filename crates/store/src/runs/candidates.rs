@@ -119,6 +119,12 @@ impl Candidates {
         self.read + self.len() as u64
     }
 
+    /// Disk that those in memory may need as states, should all of them survive.
+    pub(crate) fn settling_bytes(&self) -> u64 {
+        let (words, record_words) = (self.width as u64, self.record_words() as u64);
+        self.records.bytes(0).0 / record_words * words.max(record_words)
+    }
+
     /// Makes room for `count` more, which must be written next, and returns the place of the first.
     pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
         self.records.extend(count)
@@ -135,9 +141,16 @@ impl Candidates {
         self.records.write(place, record);
     }
 
-    /// Puts the keys of the next candidates into the sieve, and says how many.
+    /// Puts the keys of the next candidates into the sieve, and says how many. Where there turns out to be less disk than was thought, those are
+    /// as few as memory holds.
     pub(crate) fn fill(&mut self, sieve: &mut Sieve) -> Result<usize, Shortage> {
-        sieve.begin(self.read, self.len());
+        let slots = sieve.slots_left();
+        self.fill_within(slots, sieve).or_else(|_| self.fill_within(0, sieve))
+    }
+
+    /// The same with so many slots on disk.
+    fn fill_within(&mut self, slots: usize, sieve: &mut Sieve) -> Result<usize, Shortage> {
+        sieve.begin(self.read, self.len(), slots);
         let (words, key_words) = (self.record_words(), self.form.key_words());
         while let wanted @ LEAST_PIECE.. = sieve.room_left() {
             self.records.look(sieve.len(), wanted, &mut self.record).map_err(Shortage::Disk)?;
