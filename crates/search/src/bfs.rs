@@ -433,10 +433,10 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
-            self.give_up_large_tree(place.level + 1, ledger)?;
-            search.coder.tidy(&mut write(&search.tiers));
             let done_states = wave.states - left.states;
             let place = Place { level_left: place.level_left - done_states, wave_left: left.states, ..place };
+            self.give_up_large_tree(place, ledger)?;
+            search.coder.tidy(&mut write(&search.tiers));
             self.mark(place, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
             // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
@@ -456,17 +456,17 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             }
             let states = (ledger.expanded - part.first) as usize;
             write(&search.queue).advance(states);
+            left = left.after(states);
+            let place = Place { level_left: place.level_left - states, wave_left: left.states, ..place };
             if settles {
-                let (level_left, wave_left) = (place.level_left - states, left.states - states);
                 // What ran out before anything counted may have done so when all blocks were entered.
                 let uncounted = if states > 0 { 0 } else { part.blocks };
-                self.keep_settled(Place { level_left, wave_left, ..place }, uncounted, ledger);
+                self.keep_settled(place, uncounted, ledger);
             }
             match done {
-                Err(_) if goes_on => self.give_up_keys(place.level + 1, ledger)?,
+                Err(_) if goes_on => self.give_up_keys(place, ledger)?,
                 done => done?,
             }
-            left = left.after(states);
         }
         Ok(())
     }

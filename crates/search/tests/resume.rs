@@ -51,8 +51,7 @@ impl Keeper for Notebook<'_> {
     }
 
     fn give_time(&mut self) {
-        let was_told = self.stop.swap(false, Ordering::Relaxed);
-        assert!(was_told || self.may_fail, "it was told to end");
+        self.stop.store(false, Ordering::Relaxed);
     }
 }
 

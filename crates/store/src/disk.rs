@@ -154,7 +154,7 @@ impl Spill {
                 self.places().hollow.push(place);
                 self.grant.give_back(self.slot_bytes as u64);
                 // A device that is full is a budget that is used up.
-                if error.kind() == io::ErrorKind::StorageFull {
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
                     self.grant.end_pool();
                 }
                 Err(SpillError::Io(error))
@@ -320,7 +320,7 @@ mod tests {
             at += 1;
             if at % 2 == 0 { first.release(slot) } else { kept.push((at - 1, slot)) }
         });
-        assert_eq!(budget.used_bytes(), 3 * MANY_FREE as u64 / 2 * 128);
+        assert_eq!(budget.used_bytes(), 2 * MANY_FREE as u64 * 128);
         let others = fill(&second, MANY_FREE);
         // Places that were given back are taken again, and nothing else has changed.
         let again = fill(&first, 3 * MANY_FREE / 4);
@@ -334,6 +334,35 @@ mod tests {
         }
         drop((first, second));
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    /// However few there are: of ten slots another one gets those that are not needed any more, also where the device has fewer than the budget.
+    #[test]
+    fn a_full_disk_is_shared_to_the_last_slot() {
+        for (slots, writes) in [(10, usize::MAX), (1000, 10)] {
+            let budget = Budget::new(slots * 128);
+            let spill = |writes: usize| {
+                let disk = Box::new(Faulty::after(writes, usize::MAX)) as Box<dyn Disk>;
+                Spill::over(vec![disk], 128, budget.grant("spill", u64::MAX))
+            };
+            let (first, second) = (spill(writes), spill(usize::MAX));
+            let mut filled = Vec::new();
+            let full = loop {
+                match first.put(&content(filled.len())) {
+                    Ok(slot) => filled.push(slot),
+                    Err(full) => break full,
+                }
+            };
+            assert_eq!((filled.len(), matches!(full, SpillError::Full)), (10, slots == 10));
+            assert!(matches!(second.put(&content(0)), Err(SpillError::Full)));
+            filled.drain(..6).for_each(|slot| first.release(slot));
+            let others = (0..).map_while(|number| second.put(&content(number)).ok()).count();
+            assert!(others >= 3, "{others}");
+            first.leave(filled.into_iter());
+            assert_eq!((0..).map_while(|number| second.put(&content(number)).ok()).count(), 10 - others);
+            drop((first, second));
+            assert_eq!(budget.used_bytes(), 0);
+        }
     }
 
     /// A disk that takes no space back is used as before; files do, if their system can.

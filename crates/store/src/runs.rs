@@ -228,9 +228,11 @@ impl Layers {
         }
     }
 
-    /// Leaves it to survivors.
-    pub fn leave_disk(&mut self) {
+    /// Leaves it to survivors, or to a checkpoint; false if there is none.
+    pub fn leave_disk(&mut self) -> bool {
+        let any = !self.disk_reserve.is_empty();
         self.spill.leave(self.disk_reserve.drain(..));
+        any
     }
 
     /// What the store can have, beside what others have taken of the same memory or want.

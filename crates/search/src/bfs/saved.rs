@@ -142,10 +142,10 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         read(&self.search.tiers).layers().is_some_and(wait)
     }
 
-    /// Must the search end while candidates wait? What was expanded by then counts: a block that the model gave up
+    /// Must candidates that wait be settled when the search ends? What was expanded by then counts: a block that the model gave up
     /// has no keys, and whether states violate anything is asked when they are settled.
     pub(super) fn must_settle(&self) -> bool {
-        self.keeper.is_some() && self.candidates_wait()
+        self.keeper.is_some() && self.candidates_wait() && read(&self.search.tiers).is_whole()
     }
 
     /// Keeps a checkpoint of a search that ends between two parts of a wave, at `place`, where the last mark was.
@@ -160,6 +160,7 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         }
         match self.ask_runs(place.level + 1, ledger) {
             Ok(()) => {
+                write(&self.search.tiers).layers_mut().map(Layers::leave_disk);
                 self.mark(place, ledger);
                 self.keep(blocks, ledger);
             }

@@ -9,6 +9,7 @@
 
 use super::expansion::{Done, Expansion, Hit};
 use super::ledger::Ledger;
+use super::saved::Place;
 use super::{FLUSH, Leader, MERGE, SIFT, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
@@ -199,22 +200,28 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave.
-    pub(super) fn give_up_large_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    pub(super) fn give_up_large_tree(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let is_outgrown = || search.coder.with(|coder| read(&search.tiers).is_outgrown_by(coder));
-        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_keys(level, ledger) }
+        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_keys(place, ledger) }
     }
 
-    /// All keys are taken apart; nothing that was encoded is entered any more.
-    pub(super) fn give_up_keys(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
-        let search = self.search;
+    /// All keys are taken apart; nothing that was encoded is entered any more. There is no way back in the middle of it, and that may take
+    /// more disk than there is, so a checkpoint is kept before.
+    pub(super) fn give_up_keys(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let (search, level) = (self.search, place.level + 1);
         // Workers may have met states that were not entered.
         search.again.fetch_add(1, Ordering::Relaxed);
+        // Whoever takes keys apart needs all of them, so levels that are too old go when this one is done.
+        self.ask_runs(level, ledger)?;
+        self.mark(place, ledger);
+        self.keep(0, ledger);
+        if let Some(why) = &self.told {
+            return Err(why.clone());
+        }
         if !search.is_deferring() {
             self.flush(level, true)?;
         }
-        // Whoever takes keys apart needs all of them, so levels that are too old go when this one is done.
-        self.ask_runs(level, ledger)?;
         Ok(search.coder.give_up_keys(&mut write(&search.tiers), level)?)
     }
 
@@ -273,16 +280,15 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         Ok(())
     }
 
-    /// Makes room for so many survivors. When the disk is full what is kept aside there must do, and the search ends as soon as nothing waits.
+    /// Makes room for so many survivors. When the disk is full what is kept aside there must do, if anything is, and the search ends as soon as
+    /// nothing waits.
     fn make_room_to_queue(&mut self, count: usize) -> Result<usize, Why> {
         let queue = &self.search.queue;
         let extended = write(queue).extend(count);
         let Err(Shortage::Disk(full)) = extended else { return Ok(extended?) };
-        self.with_layers(|layers| {
-            layers.leave_disk();
-            Ok(())
-        })?;
-        self.told.get_or_insert(full.into());
+        if self.with_layers(|layers| Ok(layers.leave_disk()))? {
+            self.told.get_or_insert(full.into());
+        }
         Ok(write(queue).extend(count)?)
     }
 

@@ -28,12 +28,11 @@ const RECORD_BYTES: usize = 48;
 const DEVIATIONS: f64 = 4.0;
 
 impl Tiers {
-    /// Can they be written? Not if anything is forgotten, not while candidates wait, and not where memory ended while tables were replaced, so
-    /// that the others are not where they were.
+    /// Can they be written? Not if anything is forgotten, and not while candidates wait.
     pub fn can_be_saved(&self) -> bool {
         let exact = |table: &Table| matches!(table, Table::Packed(_) | Table::Vectors(_));
         let tables = self.shards.iter().map(lock).all(|shard| exact(&shard.last) && shard.next.is_none());
-        tables && self.shards.len() == 1 << self.shard_bits && self.layers().is_none_or(Layers::is_settled)
+        tables && self.is_whole() && self.layers().is_none_or(Layers::is_settled)
     }
 
     pub(crate) fn grant(&self) -> &Grant {
