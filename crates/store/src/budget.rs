@@ -19,7 +19,9 @@ pub struct Budget {
 
 #[derive(Debug)]
 struct Pool {
-    total: AtomicU64,
+    total: u64,
+    /// So much there is in fact.
+    end: AtomicU64,
     huge_pages: bool,
     used: AtomicU64,
     accounts: Mutex<Vec<Arc<Account>>>,
@@ -38,6 +40,8 @@ struct Account {
 pub struct Grant {
     pool: Arc<Pool>,
     account: Arc<Account>,
+    /// Whatever the end of the pool is.
+    elsewhere: bool,
 }
 
 /// A structure has no room, and its grant none for a larger one.
@@ -60,21 +64,21 @@ impl Budget {
 
     /// A budget whose large structures may use huge pages, or not.
     pub fn with_huge_pages(total_bytes: u64, huge_pages: bool) -> Budget {
-        let [total, used] = [total_bytes, 0].map(AtomicU64::new);
-        let pool = Pool { total, huge_pages, used, accounts: Mutex::new(Vec::new()) };
+        let [end, used] = [total_bytes, 0].map(AtomicU64::new);
+        let pool = Pool { total: total_bytes, end, huge_pages, used, accounts: Mutex::new(Vec::new()) };
         Budget { pool: Arc::new(pool) }
     }
 
     /// A grant of at most `cap_bytes`; the pool's size is a cap as well.
     pub fn grant(&self, name: impl Into<String>, cap_bytes: u64) -> Grant {
-        let cap = cap_bytes.min(self.total_bytes());
+        let cap = cap_bytes.min(self.pool.total);
         let account = Arc::new(Account { name: name.into(), cap, used: AtomicU64::new(0), peak: AtomicU64::new(0) });
         self.pool.accounts.lock().expect("no panic while held").push(account.clone());
-        Grant { pool: self.pool.clone(), account }
+        Grant { pool: self.pool.clone(), account, elsewhere: false }
     }
 
     pub fn total_bytes(&self) -> u64 {
-        self.pool.total()
+        self.pool.total
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -96,12 +100,6 @@ impl Budget {
     }
 }
 
-impl Pool {
-    fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
-    }
-}
-
 impl Grant {
     /// A grant nobody limits, for tests and for callers without a budget.
     pub fn unlimited() -> Grant {
@@ -117,7 +115,7 @@ impl Grant {
         let Ok(before) = account.used.fetch_update(relaxed, relaxed, |used| add(used, account.cap)) else {
             return false;
         };
-        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total())).is_err() {
+        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.end())).is_err() {
             account.used.fetch_sub(bytes, relaxed);
             return false;
         }
@@ -135,17 +133,26 @@ impl Grant {
     /// What could be taken right now.
     pub fn left_bytes(&self) -> u64 {
         let own = self.account.cap - self.used_bytes();
-        own.min(self.pool.total().saturating_sub(self.pool.used.load(Ordering::Relaxed)))
+        own.min(self.end().saturating_sub(self.pool.used.load(Ordering::Relaxed)))
     }
 
     /// There is less than was thought: nobody can take more from now on than somebody gives back.
     pub fn end_pool(&self) {
-        self.pool.total.fetch_min(self.pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.pool.end.fetch_min(self.pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The same for what is elsewhere, where there may be as much as was thought.
+    pub fn elsewhere(self) -> Grant {
+        Grant { elsewhere: true, ..self }
+    }
+
+    fn end(&self) -> u64 {
+        if self.elsewhere { self.pool.total } else { self.pool.end.load(Ordering::Relaxed) }
     }
 
     /// Would less than half of it be used if so many bytes were taken?
     pub fn has_plenty(&self, bytes: usize) -> bool {
-        self.left_bytes() >= (self.account.cap.min(self.pool.total()) / 2).saturating_add(bytes as u64)
+        self.left_bytes() >= (self.account.cap.min(self.pool.total) / 2).saturating_add(bytes as u64)
     }
 
     pub fn used_bytes(&self) -> u64 {
@@ -203,5 +210,6 @@ mod tests {
         assert!(!two.take(1) && !one.take(1));
         one.give_back(5);
         assert_eq!((two.left_bytes(), budget.used_bytes()), (5, 65));
+        assert_eq!(two.elsewhere().left_bytes(), 35);
     }
 }

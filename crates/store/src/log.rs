@@ -173,6 +173,12 @@ impl StepLog {
         ((count * USUAL).saturating_sub(left).div_ceil(most) * self.chunk_bytes) as u64
     }
 
+    /// Will it need more disk for about so many more states than there is?
+    pub fn lacks_disk(&self, count: usize) -> bool {
+        let is_full = |spill: &Spill| spill.left_bytes()[0] < self.chunk_bytes as u64;
+        self.more_bytes(count) > 0 && self.spill.as_ref().is_some_and(is_full)
+    }
+
     /// Records that the next state is successor number `position` of state `parent` (for an initial state:
     /// that it is initial state number `position`; its parent is 0 and means nothing).
     #[inline]

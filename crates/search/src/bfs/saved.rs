@@ -158,21 +158,17 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         if let Some(keeper) = &mut self.keeper {
             keeper.give_time();
         }
-        match self.ask_runs(place.level + 1, ledger) {
-            Ok(()) => {
-                write(&self.search.tiers).layers_mut().map(Layers::leave_disk);
-                self.mark(place, ledger);
-                self.keep(blocks, ledger);
-            }
-            Err(why) => self.keep_none(&why),
+        if self.ask_runs(place.level + 1, ledger).is_ok() {
+            write(&self.search.tiers).layers_mut().map(Layers::leave_disk);
+            self.mark(place, ledger);
+            self.keep(blocks, ledger);
         }
     }
 
     /// Tells whoever keeps checkpoints that there is none, for some of what waits may have been numbered: nothing that was marked stands any more.
-    fn keep_none(&mut self, why: &Why) {
+    pub(super) fn keep_none(&mut self) {
         if let (Some(keeper), Some(mark)) = (&mut self.keeper, &self.mark) {
-            let failed =
-                || io::Error::other(format!("states of the level at hand could not be looked for on disk: {why:?}"));
+            let failed = || io::Error::other("states of the level at hand could not be looked for on disk");
             keeper.keep(&mark.saved, &mut |_| Err(failed()));
         }
     }

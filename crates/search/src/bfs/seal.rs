@@ -14,7 +14,7 @@ use super::{FLUSH, Leader, MERGE, SIFT, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Coder, Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage};
+use plimsoll_store::{Coder, Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage, SpillError};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -175,6 +175,14 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
 
     /// The same, but nothing is too old and nothing is merged.
     pub(super) fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let asked = self.settle_all(level, ledger);
+        if asked.is_err() {
+            self.keep_none();
+        }
+        asked
+    }
+
+    fn settle_all(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let shards = read(&search.tiers).shards();
         let mut few = false;
@@ -262,7 +270,7 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
         let search = self.search;
         let mut settled = std::mem::take(&mut self.settled);
         while self.with_layers(|layers| layers.survivors(&mut settled.survivors))? {
-            let place = self.make_room_to_queue(settled.survivors.origins.len())?;
+            let place = self.make_room_for_survivors(settled.survivors.origins.len(), ledger)?;
             settled.number(&read(&search.queue), place);
             settled.judge(search.model);
             if self.goes_on_until_sealed(ledger)? {
@@ -282,14 +290,17 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
 
     /// Makes room for so many survivors. When the disk is full what is kept aside there must do, if anything is, and the search ends as soon as
     /// nothing waits.
-    fn make_room_to_queue(&mut self, count: usize) -> Result<usize, Why> {
-        let queue = &self.search.queue;
-        let extended = write(queue).extend(count);
-        let Err(Shortage::Disk(full)) = extended else { return Ok(extended?) };
+    fn make_room_for_survivors(&mut self, count: usize, ledger: &Ledger<'a, '_, M>) -> Result<usize, Why> {
+        let extend = |leader: &Self| write(&leader.search.queue).extend(count);
+        let (place, full) = match extend(self) {
+            Ok(place) if ledger.log.lacks_disk(count) => (Some(place), SpillError::Full),
+            Err(Shortage::Disk(full)) => (None, full),
+            extended => return Ok(extended?),
+        };
         if self.with_layers(|layers| Ok(layers.leave_disk()))? {
             self.told.get_or_insert(full.into());
         }
-        Ok(write(queue).extend(count)?)
+        Ok(place.map_or_else(|| extend(self), Ok)?)
     }
 
     /// Was the search told to end? Then what the model said last may mean nothing. Whoever keeps checkpoints has it go on until the level is sealed,
