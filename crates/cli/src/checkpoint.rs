@@ -193,7 +193,8 @@ impl Checkpoint {
 
     /// Its disk space counts against `disk`, if that is limited.
     pub fn charge(&mut self, disk: &Budget, most_bytes: u64) {
-        self.grant = disk.grant("checkpoint", most_bytes);
+        // Where the search has filled its device there may be more here.
+        self.grant = disk.grant("checkpoint", most_bytes).elsewhere();
         let bytes = self.manifest.data.as_ref().filter(|_| self.stands).map_or(0, |data| data.bytes);
         self.charged = if self.grant.take(bytes) { bytes } else { 0 };
     }

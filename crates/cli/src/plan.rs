@@ -36,9 +36,11 @@ const HEADROOM_BYTES: u64 = if cfg!(debug_assertions) { 7 << 18 } else { 1 << 20
 /// between two looks is on top of that.
 const CODE_BYTES: u64 = if cfg!(debug_assertions) { 9 << 20 } else { 21 << 18 };
 pub const KEPT_CODE_BYTES: u64 = CODE_BYTES / 7 * 6;
-/// What the process does not use of all that tables may have on disk, but for this, in which the report and all other code that comes then must find
-/// room.
+/// What the process does not use of all that tables on disk may have, but for this and a share, in which the report and whatever code comes then must
+/// find room; and the system counts late, by so much for each processor.
 const KEPT_BYTES: u64 = if cfg!(debug_assertions) { 4 << 20 } else { 3 << 19 };
+const KEPT_SHARE: u64 = 64;
+const LATE_BYTES: u64 = 64 << 10;
 /// The system counts resident pages for each processor by itself and adds up now and then, so what it says may lag behind.
 const COUNTING_BYTES: u64 = 16 << 10;
 /// Page tables take 8 bytes per page of 4096, and chunk lists about as much.
@@ -420,7 +422,8 @@ impl Plan {
 
     /// What the process may have had before tables on disk take more.
     pub fn most_resident_bytes(&self) -> u64 {
-        self.memory_bytes.saturating_sub(KEPT_BYTES)
+        let late = LATE_BYTES * machine::processors() as u64;
+        self.memory_bytes.saturating_sub(KEPT_BYTES + late + self.memory_bytes / KEPT_SHARE)
     }
 
     fn divide(&mut self, wishes: &Wishes, facts: &Facts) {

@@ -403,10 +403,11 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         self.look_out(place.level + 1, ledger);
         self.mark(place, ledger);
+        self.keep_disk();
         self.keep_if_due(place, ledger)?;
         let next = self.next_wave(place, ledger);
-        if let Err(why) = &next {
-            if self.must_settle(why) { self.keep_settled(place, ledger) } else { self.keep(0, ledger) }
+        if next.is_err() {
+            self.keep_last(place, ledger);
         }
         let (wave, shared) = next?;
         self.unseen += wave.states;
@@ -442,15 +443,16 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
         let search = self.search;
         let mut left = wave;
         while left.states > 0 {
-            self.give_up_large_tree(place.level + 1, ledger)?;
-            search.coder.tidy(&mut write(&search.tiers));
             let done_states = wave.states - left.states;
-            self.mark(Place { level_left: place.level_left - done_states, wave_left: left.states, ..place }, ledger);
+            let place = Place { level_left: place.level_left - done_states, wave_left: left.states, ..place };
+            self.give_up_large_tree(place, ledger)?;
+            search.coder.tidy(&mut write(&search.tiers));
+            self.mark(place, ledger);
             let part = left.first_blocks(if shared { search.blocks.len() } else { 1 });
             // What waits on disk comes back for each part: between two of them, what was to stay in memory may have gone.
             let ready = write(&search.queue).ready(part.states);
             if ready.is_err() {
-                self.keep(0, ledger);
+                self.keep_last(place, ledger);
             }
             let part = part.first_states(ready?);
             self.announce(part);
@@ -458,21 +460,23 @@ impl<'s, 'a, M: Model + ?Sized> Leader<'s, 'a, '_, M> {
             // Whoever was told to stop may have been told nothing wrong about these states.
             let done = done.and_then(|()| ledger.control.stopped().map_or(Ok(()), Err));
             let goes_on = done.is_ok() || self.can_go_on_with_other_keys();
-            let settles = !goes_on && done.as_ref().is_err_and(|why| self.must_settle(why));
+            let settles = !goes_on && self.must_settle();
             if !goes_on && !settles {
                 self.keep(part.blocks, ledger);
             }
             let states = (ledger.expanded - part.first) as usize;
             write(&search.queue).advance(states);
+            left = left.after(states);
+            let place = Place { level_left: place.level_left - states, wave_left: left.states, ..place };
             if settles {
-                let (level_left, wave_left) = (place.level_left - done_states - states, left.states - states);
-                self.keep_settled(Place { level_left, wave_left, ..place }, ledger);
+                // What ran out before anything counted may have done so when all blocks were entered.
+                let uncounted = if states > 0 { 0 } else { part.blocks };
+                self.keep_settled(place, uncounted, ledger);
             }
             match done {
-                Err(_) if goes_on => self.give_up_keys(place.level + 1, ledger)?,
+                Err(_) if goes_on => self.give_up_keys(place, ledger)?,
                 done => done?,
             }
-            left = left.after(states);
         }
         Ok(())
     }

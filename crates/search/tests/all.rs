@@ -14,6 +14,7 @@ mod observe;
 mod oracle;
 mod presets;
 mod resume;
+mod shortage;
 mod snapshots;
 mod walk;
 mod workers;

@@ -6,18 +6,19 @@ use plimsoll_ir::random::{Draw, Size, random_system};
 use plimsoll_model::{Around, GaveUp, Interp, Model, Step, Successors};
 use plimsoll_search::{Ask, Company, Control, Crew, Keeper, Limits, Outcome, PathRoom, Saved, Verdict, Why, bfs_with};
 use plimsoll_store::blocks::{Reader, Writer};
-use plimsoll_store::disk::{SLOT, faulty::Faulty};
+use plimsoll_store::disk::{Disk, SLOT, faulty::Faulty};
 use plimsoll_store::packing::Packing;
 use plimsoll_store::runs::{BLOCK_BYTES, Candidates, Keep, Layers};
 use plimsoll_store::{Budget, Chain, Codec, Coder, Grant, Queue, Spill, StepLog, Unloaded};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A checkpoint in memory.
 #[derive(Clone)]
-struct Kept {
-    saved: String,
+pub struct Kept {
+    pub saved: String,
     bytes: Vec<u8>,
 }
 
@@ -26,6 +27,7 @@ struct Notebook<'a> {
     waves: AtomicUsize,
     due: Vec<usize>,
     stop: &'a AtomicBool,
+    may_fail: bool,
     /// All of them, in order.
     kept: Vec<Kept>,
 }
@@ -38,7 +40,11 @@ impl Keeper for Notebook<'_> {
 
     fn keep(&mut self, saved: &Saved, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) {
         let mut bytes = Vec::new();
-        write(&mut bytes).unwrap();
+        // Where disks are sound nothing fails.
+        if let Err(error) = write(&mut bytes) {
+            assert!(self.may_fail, "{error}");
+            return;
+        }
         self.kept.push(Kept { saved: serde_json::to_string(saved).unwrap(), bytes });
         if !self.due.is_empty() && self.kept.len() >= self.due.len() {
             self.stop.store(true, Ordering::Relaxed);
@@ -46,7 +52,7 @@ impl Keeper for Notebook<'_> {
     }
 
     fn give_time(&mut self) {
-        assert!(self.stop.swap(false, Ordering::Relaxed), "it was told to end");
+        self.stop.store(false, Ordering::Relaxed);
     }
 }
 
@@ -84,30 +90,97 @@ impl Around for Stopper<'_> {
 
 /// What a search is given.
 #[derive(Clone)]
-struct Setting {
-    codec: Codec,
-    crew: Crew,
-    ask: Ask,
-    /// For store, queue and log.
-    memory: [u64; 3],
-    spills: bool,
+pub struct Setting {
+    pub codec: Codec,
+    pub crew: Crew,
+    pub ask: Ask,
+    /// For store, queue and log; candidates have as much as the queue.
+    pub memory: [u64; 3],
+    pub spills: bool,
     /// Where keys go when memory is full.
-    layered: bool,
+    pub layered: bool,
     /// May states be packed when a tree is given up?
-    packs: bool,
+    pub packs: bool,
+    pub room: Room,
     /// When to keep a checkpoint, by waves; after the last the search ends.
-    due: Vec<usize>,
+    pub due: Vec<usize>,
     /// After how many states that were expanded, or judged, somebody stops it.
-    stopped_after: usize,
-    judged: usize,
+    pub stopped_after: usize,
+    pub judged: usize,
+}
+
+/// How much can be written, of runs, candidates, queue and log.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Room {
+    Plenty,
+    /// The budget for all of them.
+    Budget(u64),
+    /// Bytes of the device on which they are, whatever the budget says.
+    Device(u64),
+    /// So many slots of each, and then no more, not even where something was.
+    Writes([usize; 4]),
+}
+
+impl Room {
+    fn spills(self) -> [Spill; 4] {
+        let (budget, device) = match self {
+            Room::Budget(bytes) => (bytes, u64::MAX),
+            Room::Device(bytes) => (1 << 40, bytes),
+            Room::Plenty | Room::Writes(_) => (1 << 40, u64::MAX),
+        };
+        let (budget, device) = (Budget::new(budget), Arc::new(AtomicU64::new(device)));
+        std::array::from_fn(|file| {
+            let disk: Box<dyn Disk> = match self {
+                Room::Writes(writes) => Box::new(Faulty::after(writes[file], usize::MAX)),
+                _ => Box::new(OnDevice { left: device.clone(), slots: Mutex::default() }),
+            };
+            Spill::over(vec![disk], [BLOCK_BYTES, SLOT, SLOT, SLOT][file], budget.grant("part", u64::MAX))
+        })
+    }
+}
+
+/// A file on a device that others fill too. What was discarded can be written again, by any of them.
+struct OnDevice {
+    left: Arc<AtomicU64>,
+    slots: Mutex<BTreeMap<u64, Vec<u8>>>,
+}
+
+impl Disk for OnDevice {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut slots = self.slots.lock().unwrap();
+        let more = bytes.len().saturating_sub(slots.get(&offset).map_or(0, Vec::len)) as u64;
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(more));
+        taken.map_err(|_| io::Error::new(io::ErrorKind::StorageFull, "no space left on device"))?;
+        slots.insert(offset, bytes.to_vec());
+        Ok(())
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let slots = self.slots.lock().unwrap();
+        let slot = slots.get(&offset).ok_or(io::ErrorKind::UnexpectedEof)?;
+        bytes.copy_from_slice(&slot[..bytes.len()]);
+        Ok(())
+    }
+
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let mut slots = self.slots.lock().unwrap();
+        let gone: Vec<u64> = slots.range(offset..offset + bytes).map(|(&offset, _)| offset).collect();
+        let freed: usize = gone.iter().filter_map(|offset| slots.remove(offset)).map(|slot| slot.len()).sum();
+        self.left.fetch_add(freed as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 const PLENTY: [u64; 3] = [1 << 36; 3];
 
 /// Everything that must be the same.
 #[derive(Debug, PartialEq)]
-struct Seen {
-    outcome: Outcome,
+pub struct Seen {
+    pub outcome: Outcome,
     paths: Vec<Vec<u32>>,
 }
 
@@ -116,15 +189,14 @@ fn codec_for(codec: Codec, model: &dyn Model) -> Codec {
 }
 
 fn layers(model: &dyn Model, grant: &Grant) -> Layers {
-    let on = |bytes: usize| Spill::over(vec![Box::new(Faulty::sound())], bytes, Grant::unlimited());
-    let candidates = Candidates::new(model.width(), &Grant::unlimited(), on(SLOT));
-    Layers::new(Keep::All, candidates, on(BLOCK_BYTES), grant)
+    let [runs, candidates, ..] = Room::Plenty.spills();
+    Layers::new(Keep::All, Candidates::new(model.width(), &Grant::unlimited(), candidates), runs, grant)
 }
 
 /// Searches from the beginning or from a checkpoint; returns what was seen, and the checkpoints.
-fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(Seen, Vec<Kept>), Unloaded> {
+pub fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(Seen, Vec<Kept>), Unloaded> {
     let grant = |part: usize| Budget::new(1 << 36).grant("part", setting.memory[part]);
-    let spill = || setting.spills.then(|| Spill::on(Box::new(Faulty::sound()), Grant::unlimited()));
+    let [runs, candidates, queue, log] = setting.room.spills();
     let store_grant = grant(0);
     let mut store = Chain::new(codec_for(setting.codec, model), &model.used_bits(), 0, &store_grant).unwrap();
     if setting.packs {
@@ -132,10 +204,11 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
         store = if matches!(store.coder, Coder::Packed(_)) { store.narrowing(50) } else { store };
     }
     if setting.layered {
-        store = store.above(layers(model, &store_grant));
+        let candidates = Candidates::new(model.width(), &grant(1), candidates);
+        store = store.above(Layers::new(Keep::All, candidates, runs, &store_grant));
     }
-    let mut queue = Queue::new(model.width(), grant(1), spill());
-    let mut log = StepLog::new(grant(2), spill());
+    let mut queue = Queue::new(model.width(), grant(1), Some(queue).filter(|_| setting.spills));
+    let mut log = StepLog::new(grant(2), Some(log).filter(|_| setting.spills));
     let from = match from {
         Some(kept) => {
             let saved: Saved = serde_json::from_str(&kept.saved).unwrap();
@@ -147,7 +220,8 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
     let (stop, mut watch) = (AtomicBool::new(false), |_: &_| {});
     let [left, left_to_judge] = [setting.stopped_after, setting.judged].map(AtomicUsize::new);
     let stopper = Stopper { model, left, left_to_judge, stop: &stop };
-    let mut notebook = Notebook { waves: AtomicUsize::new(0), due: setting.due.clone(), stop: &stop, kept: Vec::new() };
+    let (waves, may_fail) = (AtomicUsize::new(0), setting.room != Room::Plenty);
+    let mut notebook = Notebook { waves, due: setting.due.clone(), stop: &stop, may_fail, kept: Vec::new() };
     let room = PathRoom::new(Grant::unlimited());
     let mut control = Control { ask: setting.ask, limits: Limits::default(), stop: &stop, room, watch: &mut watch };
     let keeping = Company { from, keeper: Some(&mut notebook), observer: None };
@@ -158,7 +232,7 @@ fn search(model: &dyn Model, setting: &Setting, from: Option<&Kept>) -> Result<(
     Ok((Seen { outcome, paths }, notebook.kept))
 }
 
-fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
+pub fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
     Setting {
         codec,
         crew,
@@ -167,13 +241,14 @@ fn unlimited(codec: Codec, crew: Crew, ask: Ask) -> Setting {
         spills: false,
         layered: false,
         packs: false,
+        room: Room::Plenty,
         due: Vec::new(),
         stopped_after: usize::MAX,
         judged: usize::MAX,
     }
 }
 
-const ALL: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
+pub const ALL: Ask = Ask { keep_going: true, ..Ask::EVERYTHING };
 
 /// Random systems with more than a few states and one initial state.
 fn systems(count: usize) -> impl Iterator<Item = (u64, Interp)> {
@@ -235,9 +310,9 @@ fn a_search_goes_on_where_it_was_stopped_in_the_middle_of_a_wave() {
 }
 
 /// Counters that are raised one at a time, up to a limit.
-struct Counters {
-    width: usize,
-    most: u32,
+pub struct Counters {
+    pub width: usize,
+    pub most: u32,
 }
 
 impl Model for Counters {
@@ -296,7 +371,7 @@ fn what_ran_out_of_memory_or_disk_goes_on_with_more() {
 }
 
 /// Some sums of counters are not allowed.
-struct Judged(Counters);
+pub struct Judged(pub Counters);
 
 impl Around for Judged {
     fn inner(&self) -> &dyn Model {
@@ -545,7 +620,7 @@ fn whatever_fails_on_disk_the_answer_is_the_same_or_none() {
 }
 
 /// What must be the same also where candidates waited, which are part of a frontier.
-fn numbered(seen: &Seen) -> (&Verdict, [u64; 4], &Vec<Vec<u32>>) {
+pub fn numbered(seen: &Seen) -> (&Verdict, [u64; 4], &Vec<Vec<u32>>) {
     let stats = &seen.outcome.stats;
     (&seen.outcome.verdict, [stats.states, stats.transitions, stats.levels.into(), stats.matched], &seen.paths)
 }

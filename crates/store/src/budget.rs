@@ -20,6 +20,8 @@ pub struct Budget {
 #[derive(Debug)]
 struct Pool {
     total: AtomicU64,
+    /// There may be less in fact.
+    end: AtomicU64,
     huge_pages: bool,
     used: AtomicU64,
     accounts: Mutex<Vec<Arc<Account>>>,
@@ -38,6 +40,8 @@ struct Account {
 pub struct Grant {
     pool: Arc<Pool>,
     account: Arc<Account>,
+    /// Whatever the end of the pool is.
+    elsewhere: bool,
 }
 
 /// A structure has no room, and its grant none for a larger one.
@@ -60,8 +64,8 @@ impl Budget {
 
     /// A budget whose large structures may use huge pages, or not.
     pub fn with_huge_pages(total_bytes: u64, huge_pages: bool) -> Budget {
-        let (total, used) = (AtomicU64::new(total_bytes), AtomicU64::new(0));
-        let pool = Pool { total, huge_pages, used, accounts: Mutex::new(Vec::new()) };
+        let [total, end, used] = [total_bytes, u64::MAX, 0].map(AtomicU64::new);
+        let pool = Pool { total, end, huge_pages, used, accounts: Mutex::new(Vec::new()) };
         Budget { pool: Arc::new(pool) }
     }
 
@@ -70,7 +74,7 @@ impl Budget {
         let (cap, used) = (AtomicU64::new(cap_bytes.min(self.total_bytes())), AtomicU64::new(0));
         let account = Arc::new(Account { name: name.into(), cap, used, peak: AtomicU64::new(0) });
         self.pool.accounts.lock().expect("no panic while held").push(account.clone());
-        Grant { pool: self.pool.clone(), account }
+        Grant { pool: self.pool.clone(), account, elsewhere: false }
     }
 
     pub fn total_bytes(&self) -> u64 {
@@ -123,7 +127,7 @@ impl Grant {
         let Ok(before) = account.used.fetch_update(relaxed, relaxed, |used| add(used, account.cap_bytes())) else {
             return false;
         };
-        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.pool.total_bytes())).is_err() {
+        if self.pool.used.fetch_update(relaxed, relaxed, |used| add(used, self.end())).is_err() {
             account.used.fetch_sub(bytes, relaxed);
             return false;
         }
@@ -141,7 +145,22 @@ impl Grant {
     /// What could be taken right now.
     pub fn left_bytes(&self) -> u64 {
         let own = self.cap_bytes() - self.used_bytes();
-        own.min(self.pool.total_bytes() - self.pool.used.load(Ordering::Relaxed))
+        own.min(self.end().saturating_sub(self.pool.used.load(Ordering::Relaxed)))
+    }
+
+    /// There is less than was thought: nobody can take more from now on than somebody gives back.
+    pub fn end_pool(&self) {
+        self.pool.end.fetch_min(self.pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// The same for what is elsewhere, where there may be as much as was thought.
+    pub fn elsewhere(self) -> Grant {
+        Grant { elsewhere: true, ..self }
+    }
+
+    fn end(&self) -> u64 {
+        let total = self.pool.total_bytes();
+        if self.elsewhere { total } else { total.min(self.pool.end.load(Ordering::Relaxed)) }
     }
 
     /// Would less than half of it be used if so many bytes were taken?
@@ -205,8 +224,21 @@ mod tests {
         assert_eq!((budget.used_bytes(), one.left_bytes(), two.left_bytes()), (100, 0, 0));
         let ledger = budget.ledger();
         assert_eq!((ledger[0].used_bytes, ledger[0].peak_bytes, ledger[1].cap_bytes), (50, 60, 100));
+        two.give_back(30);
+        one.end_pool();
+        assert!(!two.take(1) && !one.take(1));
+        one.give_back(5);
+        assert_eq!((two.left_bytes(), budget.used_bytes()), (5, 65));
+        assert_eq!(two.elsewhere().left_bytes(), 35);
+    }
+
+    #[test]
+    fn who_is_raised_has_more_and_the_others_do_not() {
+        let budget = Budget::new(100);
+        let (one, two) = (budget.grant("one", 60), budget.grant("two", 50));
+        assert!(one.take(60) && two.take(40));
         one.raise(20);
-        assert_eq!((budget.total_bytes(), one.left_bytes(), two.left_bytes()), (120, 20, 20));
+        assert_eq!((budget.total_bytes(), one.left_bytes(), two.left_bytes()), (120, 20, 10));
         assert!(!one.take(21) && one.take(20) && !two.take(1));
     }
 }

@@ -79,7 +79,7 @@ struct Places {
     keeps: bool,
 }
 
-/// Free places are given back when there are so many and little of the budget is left, which others have a part of.
+/// Free places are given back when little of the budget is left, which others have a part of: so many at a time, or as many as are left to all.
 const MANY_FREE: usize = 1024;
 const SHORT_SHARE: u64 = 3;
 
@@ -151,7 +151,12 @@ impl Spill {
         match written {
             Ok(()) => Ok(Slot { place, checksum: checksum(bytes) }),
             Err(error) => {
-                self.places().free.push(place);
+                self.places().hollow.push(place);
+                self.grant.give_back(self.slot_bytes as u64);
+                // A device that is full is a budget that is used up.
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+                    self.grant.end_pool();
+                }
                 Err(SpillError::Io(error))
             }
         }
@@ -175,10 +180,18 @@ impl Spill {
     pub fn release(&self, slot: Slot) {
         let mut places = self.places();
         places.free.push(slot.place);
-        let is_short = || self.grant.left_bytes() < self.grant.cap_bytes() / SHORT_SHARE;
-        if places.free.len() >= MANY_FREE && !places.keeps && is_short() {
+        let left_bytes = self.grant.left_bytes();
+        let many = MANY_FREE.min((left_bytes / self.slot_bytes as u64) as usize);
+        if places.free.len() >= many && !places.keeps && left_bytes < self.grant.cap_bytes() / SHORT_SHARE {
             self.give_back(&mut places);
         }
+    }
+
+    /// Slots that are not needed any more, so that others can have the disk.
+    pub fn leave(&self, slots: impl Iterator<Item = Slot>) {
+        let mut places = self.places();
+        places.free.extend(slots.map(|slot| slot.place));
+        self.give_back(&mut places);
     }
 
     /// Gives the space of free places back to the system, and the bytes to the budget.
@@ -308,7 +321,7 @@ mod tests {
             at += 1;
             if at % 2 == 0 { first.release(slot) } else { kept.push((at - 1, slot)) }
         });
-        assert_eq!(budget.used_bytes(), 3 * MANY_FREE as u64 / 2 * 128);
+        assert_eq!(budget.used_bytes(), 2 * MANY_FREE as u64 * 128);
         let others = fill(&second, MANY_FREE);
         // Places that were given back are taken again, and nothing else has changed.
         let again = fill(&first, 3 * MANY_FREE / 4);
@@ -322,6 +335,35 @@ mod tests {
         }
         drop((first, second));
         assert_eq!(budget.used_bytes(), 0);
+    }
+
+    /// However few there are: of ten slots another one gets those that are not needed any more, also where the device has fewer than the budget.
+    #[test]
+    fn a_full_disk_is_shared_to_the_last_slot() {
+        for (slots, writes) in [(10, usize::MAX), (1000, 10)] {
+            let budget = Budget::new(slots * 128);
+            let spill = |writes: usize| {
+                let disk = Box::new(Faulty::after(writes, usize::MAX)) as Box<dyn Disk>;
+                Spill::over(vec![disk], 128, budget.grant("spill", u64::MAX))
+            };
+            let (first, second) = (spill(writes), spill(usize::MAX));
+            let mut filled = Vec::new();
+            let full = loop {
+                match first.put(&content(filled.len())) {
+                    Ok(slot) => filled.push(slot),
+                    Err(full) => break full,
+                }
+            };
+            assert_eq!((filled.len(), matches!(full, SpillError::Full)), (10, slots == 10));
+            assert!(matches!(second.put(&content(0)), Err(SpillError::Full)));
+            filled.drain(..6).for_each(|slot| first.release(slot));
+            let others = (0..).map_while(|number| second.put(&content(number)).ok()).count();
+            assert!(others >= 3, "{others}");
+            first.leave(filled.into_iter());
+            assert_eq!((0..).map_while(|number| second.put(&content(number)).ok()).count(), 10 - others);
+            drop((first, second));
+            assert_eq!(budget.used_bytes(), 0);
+        }
     }
 
     /// A disk that takes no space back is used as before; files do, if their system can.

@@ -173,6 +173,12 @@ impl StepLog {
         ((count * USUAL).saturating_sub(left).div_ceil(most) * self.chunk_bytes) as u64
     }
 
+    /// Will it need more disk for about so many more states than there is?
+    pub fn lacks_disk(&self, count: usize) -> bool {
+        let is_full = |spill: &Spill| spill.left_bytes()[0] < self.chunk_bytes as u64;
+        self.more_bytes(count) > 0 && self.spill.as_ref().is_some_and(is_full)
+    }
+
     /// Records that the next state is successor number `position` of state `parent` (for an initial state:
     /// that it is initial state number `position`; its parent is 0 and means nothing).
     #[inline]
@@ -290,7 +296,12 @@ impl StepLog {
         {
             let bytes = &filled[..chunk.bytes()];
             let elsewhere = match &mut self.spill {
-                Some(spill) => Some(Content::Disk(spill.put(bytes).map_err(Shortage::Disk)?)),
+                Some(spill) => match spill.put(bytes) {
+                    Ok(slot) => Some(Content::Disk(slot)),
+                    // It may stay.
+                    Err(_) if self.grant.left_bytes() >= self.chunk_bytes as u64 => None,
+                    Err(error) => return Err(Shortage::Disk(error)),
+                },
                 // That takes time, which nobody else can use meanwhile: mostly only once memory is half used up.
                 None => (self.dense || self.grant.left_bytes() < self.grant.cap_bytes() / 2)
                     .then(|| entropy::pack(bytes))

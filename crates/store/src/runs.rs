@@ -24,7 +24,7 @@ mod vectors;
 
 use crate::budget::Grant;
 use crate::cache::Distinct;
-use crate::disk::{Shortage, Spill, SpillError};
+use crate::disk::{Shortage, Slot, Spill, SpillError};
 use crate::packed::Packed;
 pub use candidates::{Candidates, KEY_WORDS, ORIGIN_WORDS, Survivors};
 pub use run::BLOCK_BYTES;
@@ -51,6 +51,8 @@ const REST_PERCENT: u64 = 6;
 const DENSE_LEVELS: u32 = 500;
 /// This part of the memory is for indexes of runs.
 const RESERVE: u64 = 32;
+/// At most this part of the disk is kept aside.
+const DISK_RESERVE: u64 = 8;
 /// Generations of tables in memory.
 const GENERATIONS: u64 = 2;
 /// A run is merged with the younger ones unless it is so many times as large.
@@ -146,6 +148,8 @@ pub struct Layers {
     unmerged: u32,
     /// Memory kept aside for the indexes of runs that are written when there is no other.
     reserve: u64,
+    /// Disk kept aside for survivors.
+    disk_reserve: Vec<Slot>,
     /// Memory that others want, and should find when tables have left.
     wanted: u64,
     /// How much the process should have at most, and says that it has had.
@@ -171,6 +175,7 @@ struct Shard {
 impl Drop for Layers {
     fn drop(&mut self) {
         self.grant.give_back(self.reserve);
+        self.leave_disk();
     }
 }
 
@@ -191,6 +196,7 @@ impl Layers {
             filter_keys: 0,
             unmerged: 0,
             reserve: 0,
+            disk_reserve: Vec::new(),
             wanted: 0,
             process: None,
             level: 0,
@@ -227,6 +233,24 @@ impl Layers {
     /// Whoever writes or merges runs may have it, and keeps it aside again afterwards.
     pub fn lend_reserve(&mut self) {
         self.grant.give_back(std::mem::take(&mut self.reserve));
+    }
+
+    /// Keeps disk aside, if there is any, for when it is full: what waited in memory may need some as it survives, before what waited on disk leaves
+    /// any. It is written, for a device may be smaller than the budget.
+    pub fn keep_disk(&mut self) {
+        let bytes = self.candidates.settling_bytes().min(self.spill.left_bytes()[1] / DISK_RESERVE);
+        while ((self.disk_reserve.len() * BLOCK_BYTES) as u64) < bytes
+            && let Ok(slot) = self.spill.put(&[0; BLOCK_BYTES])
+        {
+            self.disk_reserve.push(slot);
+        }
+    }
+
+    /// Leaves it to survivors, or to a checkpoint; false if there is none.
+    pub fn leave_disk(&mut self) -> bool {
+        let any = !self.disk_reserve.is_empty();
+        self.spill.leave(self.disk_reserve.drain(..));
+        any
     }
 
     /// What the store can have, beside what others have taken of the same memory or want.
@@ -354,11 +378,13 @@ impl Layers {
         Ok(())
     }
 
-    /// Begins to put candidates, which are states of `level`, into the sieve; false if none waits.
-    pub fn begin_fill(&mut self, level: u32) -> bool {
+    /// Begins to put candidates, which are states of `level`, into the sieve, those that memory cannot hold `on_disk` or not at all; false if none
+    /// waits.
+    pub fn begin_fill(&mut self, level: u32, on_disk: bool) -> bool {
         self.level = level;
         let Some(sieve) = self.sieve.as_mut().filter(|_| !self.candidates.is_empty()) else { return false };
-        self.candidates.begin(sieve);
+        let slots = if on_disk { sieve.slots_left() } else { 0 };
+        self.candidates.begin(sieve, slots);
         self.read = 0;
         true
     }
@@ -366,10 +392,8 @@ impl Layers {
     /// How many pieces of them are to be put there next, in any order; none if no more have room.
     pub fn next_pieces(&mut self) -> usize {
         let Some(sieve) = &mut self.sieve else { return 0 };
-        let sifted = sieve.len();
         self.pieces.clear();
         self.pieces.extend(self.candidates.pieces(sieve));
-        self.counts.candidates.fetch_add((sieve.len() - sifted) as u64, Ordering::Relaxed);
         self.pieces.len()
     }
 
@@ -432,6 +456,7 @@ impl Layers {
     pub fn advance(&mut self) -> usize {
         let count = self.pieces.drain(..).map(|piece| piece.len()).sum();
         self.candidates.advance(count);
+        self.counts.candidates.fetch_add(count as u64, Ordering::Relaxed);
         self.read += count;
         count
     }
@@ -605,7 +630,7 @@ impl Layers {
         mut show: impl FnMut(&Survivors),
     ) -> Result<(), Shortage> {
         let (mut survivors, mut records) = (Survivors::default(), Vec::new());
-        while self.begin_fill(level) {
+        while self.begin_fill(level, true) {
             while let pieces @ 1.. = self.next_pieces() {
                 (0..pieces).rev().try_for_each(|piece| self.fill(piece, &mut records))?;
             }

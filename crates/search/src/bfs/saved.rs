@@ -6,7 +6,7 @@
 //! goes on finds the same states in the same order, with the same numbers, as one that was never interrupted.
 
 use super::ledger::Books;
-use super::{Crew, Leader, Search, read};
+use super::{Crew, Leader, Search, read, write};
 use crate::bfs::expansion::Done;
 use crate::bfs::ledger::Ledger;
 use crate::observe::Observer;
@@ -113,6 +113,13 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         }
     }
 
+    /// Whoever keeps checkpoints keeps some disk aside, so that what waits can be settled when there is no other.
+    pub(super) fn keep_disk(&self) {
+        if self.keeper.is_some() && self.told.is_none() {
+            write(&self.search.tiers).layers_mut().into_iter().for_each(Layers::keep_disk);
+        }
+    }
+
     /// Keeps a checkpoint if it is time for one; the last mark was at `place`.
     pub(super) fn keep_if_due(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         if !self.keeper.as_ref().is_some_and(|keeper| keeper.is_due()) {
@@ -135,22 +142,32 @@ impl<'s, 'a, 'k, M: Model + ?Sized> Leader<'s, 'a, 'k, M> {
         read(&self.search.tiers).layers().is_some_and(wait)
     }
 
-    /// Is the search told to end while candidates wait? What was expanded by then counts: a block that the model gave up
+    /// Must candidates that wait be settled when the search ends? What was expanded by then counts: a block that the model gave up
     /// has no keys, and whether states violate anything is asked when they are settled.
-    pub(super) fn must_settle(&self, why: &Why) -> bool {
-        matches!(why, Why::Time | Why::Interrupted) && self.keeper.is_some() && self.candidates_wait()
+    pub(super) fn must_settle(&self) -> bool {
+        self.keeper.is_some() && self.candidates_wait() && read(&self.search.tiers).is_whole()
     }
 
-    /// Settles what waits, and keeps a checkpoint of how things stand then, at `place`.
-    pub(super) fn keep_settled(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) {
+    /// Keeps a checkpoint of a search that ends between two parts of a wave, at `place`, where the last mark was.
+    pub(super) fn keep_last(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) {
+        if self.must_settle() { self.keep_settled(place, 0, ledger) } else { self.keep(0, ledger) }
+    }
+
+    /// Settles what waits, and keeps a checkpoint of how things stand then, at `place`. So many blocks were entered of which nothing counts.
+    pub(super) fn keep_settled(&mut self, place: Place, blocks: usize, ledger: &mut Ledger<'a, '_, M>) {
         if let Some(keeper) = &mut self.keeper {
             keeper.give_time();
         }
-        if self.seal(place.level + 1, ledger).is_ok() {
+        if self.ask_runs(place.level + 1, ledger).is_ok() {
+            write(&self.search.tiers).layers_mut().map(Layers::leave_disk);
             self.mark(place, ledger);
-            self.keep(0, ledger);
-        } else if let (Some(keeper), Some(mark)) = (&mut self.keeper, &self.mark) {
-            // Some of it may have been numbered, so nothing that was marked stands any more.
+            self.keep(blocks, ledger);
+        }
+    }
+
+    /// Tells whoever keeps checkpoints that there is none, for some of what waits may have been numbered: nothing that was marked stands any more.
+    pub(super) fn keep_none(&mut self) {
+        if let (Some(keeper), Some(mark)) = (&mut self.keeper, &self.mark) {
             let failed = || io::Error::other("states of the level at hand could not be looked for on disk");
             keeper.keep(&mark.saved, &mut |_| Err(failed()));
         }

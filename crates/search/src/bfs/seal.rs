@@ -9,11 +9,12 @@
 
 use super::expansion::{Done, Expansion, Hit};
 use super::ledger::Ledger;
+use super::saved::Place;
 use super::{FILL, FLUSH, Leader, MERGE, SETTLE, SIFT, Search, read, write};
 use crate::verdict::Why;
 use plimsoll_model::Model;
 use plimsoll_store::runs::{Layers, Survivors};
-use plimsoll_store::{Coder, Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage};
+use plimsoll_store::{Coder, Entry, Full, Needs, Piece, Queue, Recent, Rung, Shortage, SpillError};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -180,16 +181,26 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// The same, but nothing is too old and nothing is merged.
-    fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    pub(super) fn ask_runs(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let asked = self.settle_all(level, ledger);
+        if asked.is_err() {
+            self.keep_none();
+        }
+        asked
+    }
+
+    fn settle_all(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let shards = read(&search.tiers).shards();
-        while self.with_layers(|layers| Ok(layers.begin_fill(level)))? {
+        while self.with_layers(|layers| Ok(layers.begin_fill(level, true)))? {
             // A level of a few states is never shared.
             let few = read(&search.tiers)
                 .layers()
                 .is_some_and(|layers| layers.candidates.len() < search.crew.shared_successors);
-            while let pieces @ 1.. = self.with_layers(|layers| Ok(layers.next_pieces()))? {
-                self.for_all(FILL, pieces, few)?;
+            // Where there turns out to be less disk than was thought, they are as few as memory holds.
+            if self.fill(few).is_err() {
+                self.with_layers(|layers| Ok(layers.begin_fill(level, false)))?;
+                self.fill(few)?;
             }
             self.for_all(SIFT, shards, few)?;
             self.settle(level, few, ledger)?;
@@ -202,22 +213,28 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
     }
 
     /// Gives up a tree that takes too much memory beside what is on disk, between two parts of a wave.
-    pub(super) fn give_up_large_tree(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+    pub(super) fn give_up_large_tree(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let is_outgrown = || search.coder.with(|coder| read(&search.tiers).is_outgrown_by(coder));
-        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_keys(level, ledger) }
+        if search.observed || !is_outgrown() { Ok(()) } else { self.give_up_keys(place, ledger) }
     }
 
-    /// All keys are taken apart; nothing that was encoded is entered any more.
-    pub(super) fn give_up_keys(&mut self, level: u32, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
-        let search = self.search;
+    /// All keys are taken apart; nothing that was encoded is entered any more. There is no way back in the middle of it, and that may take
+    /// more disk than there is, so a checkpoint is kept before.
+    pub(super) fn give_up_keys(&mut self, place: Place, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
+        let (search, level) = (self.search, place.level + 1);
         // Workers may have met states that were not entered.
         search.again.fetch_add(1, Ordering::Relaxed);
+        // Whoever takes keys apart needs all of them, so levels that are too old go when this one is done.
+        self.ask_runs(level, ledger)?;
+        self.mark(place, ledger);
+        self.keep(0, ledger);
+        if let Some(why) = &self.told {
+            return Err(why.clone());
+        }
         if !search.is_deferring() {
             self.flush(level, true)?;
         }
-        // Whoever takes keys apart needs all of them, so levels that are too old go when this one is done.
-        self.ask_runs(level, ledger)?;
         Ok(search.coder.give_up_keys(&mut write(&search.tiers), level)?)
     }
 
@@ -253,12 +270,20 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
                 || ledger.control.limits.states.is_some_and(|most| states >= most))
     }
 
+    /// Puts candidates into the sieve.
+    fn fill(&mut self, few: bool) -> Result<(), Why> {
+        while let pieces @ 1.. = self.with_layers(|layers| Ok(layers.next_pieces()))? {
+            self.for_all(FILL, pieces, few)?;
+        }
+        Ok(())
+    }
+
     /// Numbers the survivors of those in the sieve.
     fn settle(&mut self, level: u32, few: bool, ledger: &mut Ledger<'a, '_, M>) -> Result<(), Why> {
         let search = self.search;
         let pieces = if few { 1 } else { search.settled.len() };
         while let survivors @ [_, ..] = &self.with_layers(|layers| layers.next_survivors(pieces))?[..] {
-            let mut place = write(&search.queue).extend(survivors.iter().sum())?;
+            let mut place = self.make_room_for_survivors(survivors.iter().sum(), ledger)?;
             for (settled, survivors) in search.settled.iter().zip(survivors) {
                 write(settled).place = place;
                 place += survivors;
@@ -282,6 +307,21 @@ impl<'a, M: Model + ?Sized> Leader<'_, 'a, '_, M> {
             }
         }
         Ok(())
+    }
+
+    /// Makes room for so many survivors. When the disk is full what is kept aside there must do, if anything is, and the search ends as soon as
+    /// nothing waits.
+    fn make_room_for_survivors(&mut self, count: usize, ledger: &Ledger<'a, '_, M>) -> Result<usize, Why> {
+        let extend = |leader: &Self| write(&leader.search.queue).extend(count);
+        let (place, full) = match extend(self) {
+            Ok(place) if ledger.log.lacks_disk(count) => (Some(place), SpillError::Full),
+            Err(Shortage::Disk(full)) => (None, full),
+            extended => return Ok(extended?),
+        };
+        if self.with_layers(|layers| Ok(layers.leave_disk()))? {
+            self.told.get_or_insert(full.into());
+        }
+        Ok(place.map_or_else(|| extend(self), Ok)?)
     }
 
     /// Was the search told to end? Then what the model said last may mean nothing. Whoever keeps checkpoints has it go on until the level is sealed,

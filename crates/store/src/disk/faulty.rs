@@ -111,7 +111,8 @@ impl Disk for Faulty {
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let mut all = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let end = all.len().min((offset + bytes) as usize);
-        all[offset as usize..end].fill(0);
+        // Where writes were lost there may be nothing.
+        all[end.min(offset as usize)..end].fill(0);
         Ok(())
     }
 

@@ -117,6 +117,12 @@ impl Candidates {
         self.read + self.len() as u64
     }
 
+    /// Disk that those in memory may need as states, should all of them survive.
+    pub(crate) fn settling_bytes(&self) -> u64 {
+        let (words, record_words) = (self.width as u64, self.record_words() as u64);
+        self.records.bytes(0).0 / record_words * words.max(record_words)
+    }
+
     /// Makes room for `count` more, which must be written next, and returns the place of the first.
     pub fn extend(&mut self, count: usize) -> Result<usize, Shortage> {
         self.records.extend(count)
@@ -133,9 +139,9 @@ impl Candidates {
         self.records.write(place, record);
     }
 
-    /// Empties the sieve for those that wait.
-    pub(crate) fn begin(&self, sieve: &mut Sieve) {
-        sieve.begin(self.read, self.len());
+    /// Empties the sieve for those that wait, which may have so many slots on disk.
+    pub(crate) fn begin(&self, sieve: &mut Sieve, slots: usize) {
+        sieve.begin(self.read, self.len(), slots);
     }
 
     /// The next ones for which there is room in the sieve whatever their keys, in pieces that lie together; none if that is not worth it.
@@ -248,7 +254,8 @@ mod tests {
         let mut sieve = Sieve::new(1, 40_000, sieve_width, &runs, &Grant::unlimited()).unwrap();
         let (mut survivors, mut next) = (Survivors::default(), 0);
         while !candidates.is_empty() {
-            candidates.begin(&mut sieve);
+            let slots = sieve.slots_left();
+            candidates.begin(&mut sieve, slots);
             while let pieces @ [_, ..] = &candidates.pieces(&mut sieve).collect::<Vec<_>>()[..] {
                 pieces.iter().for_each(|piece| candidates.fill(piece.clone(), &sieve, &mut record).unwrap());
             }

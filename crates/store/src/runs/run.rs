@@ -239,7 +239,8 @@ impl Run {
         Ok(())
     }
 
-    /// One run of all keys of several, each once; but they stay as they are if there is no memory for its index.
+    /// One run of all keys of several, each once; but they stay as they are if there is no memory for its index, or no disk for blocks that are
+    /// less full than theirs.
     pub fn merge(mut runs: Vec<Run>, filter_bytes: u64) -> Result<Vec<Run>, Shortage> {
         let Some(form) = Form::joined(runs.iter().map(|run| run.form)) else { return Ok(runs) };
         let (keys, blocks) = (runs.iter().map(Run::keys).sum(), runs.iter().map(|run| run.slots.len()).sum::<usize>());
@@ -247,7 +248,7 @@ impl Run {
         // Vectors of one block may differ in more bytes than those of either did.
         let places = blocks + 1 + if form.width > 0 { blocks / 8 } else { 0 };
         let reserved = places as u64 * block_index_bytes(form.width);
-        if !grant.take(reserved) {
+        if spill.left_bytes()[0] < ((places - blocks) * BLOCK_BYTES) as u64 || !grant.take(reserved) {
             return Ok(runs);
         }
         runs.iter_mut().for_each(Run::drop_filter);

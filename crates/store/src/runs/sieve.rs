@@ -317,14 +317,18 @@ impl Sieve {
         if divided.all << bits > one.all { divided } else { one }
     }
 
-    /// Empties it, for as many as it can take of so many keys, of which the first is that of candidate number `first`. They take no more than
-    /// half of the disk that is left, for they are there a second time; as few as memory holds take none.
-    pub fn begin(&mut self, first: u64, waiting: usize) {
+    /// Half of the disk that is left, in slots: keys in it are there a second time.
+    pub fn slots_left(&self) -> usize {
+        (self.spill.left_bytes()[0] / self.spill.slot_bytes() as u64 / 2) as usize
+    }
+
+    /// Empties it, for as many as it can take of so many keys with so many slots on disk, of which the first is that of candidate number `first`.
+    /// As few as memory holds take none.
+    pub fn begin(&mut self, first: u64, waiting: usize, slots: usize) {
         (self.first, self.len) = (first, 0);
         for shard in &mut self.shards {
             own(shard).parts.drain(..).flat_map(|part| part.far).for_each(|slot| self.spill.release(slot));
         }
-        let slots = (self.spill.left_bytes()[0] / self.spill.slot_bytes() as u64 / 2) as usize;
         let mut count = waiting.min(self.room);
         (self.division, self.most) = (self.divided_for(count), self.room);
         while self.division.slots_for(count, self.shards.len()) > slots {

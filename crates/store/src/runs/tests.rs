@@ -201,7 +201,8 @@ fn many_candidates_pass_in_order_and_each_once() {
         let all: Vec<Vec<u32>> = (0..20_000).map(|_| (0..words).map(|_| draw.bits() as u32).collect()).collect();
         let (mut done, mut rounds) = (0, 0);
         while done < all.len() {
-            sieve.begin(done as u64, all.len() - done);
+            let slots = sieve.slots_left();
+            sieve.begin(done as u64, all.len() - done, slots);
             while let room @ 1.. = sieve.room_left().min(all.len() - done - sieve.len()) {
                 let next = done + sieve.len();
                 let keys = |from: usize, count: usize| all[done + from..][..count].iter().map(|key| (key, &[][..]));
@@ -301,7 +302,8 @@ fn vectors_are_told_apart_where_their_hashes_are_equal() {
         let mut sieve = Sieve::new(1, bytes, WIDTH, &disk, &Grant::unlimited()).unwrap();
         let mut done = 0;
         while done < 20_000 {
-            sieve.begin(done, 20_000 - done as usize);
+            let slots = sieve.slots_left();
+            sieve.begin(done, 20_000 - done as usize, slots);
             while let room @ 1.. = sieve.room_left().min(20_000 - done as usize - sieve.len()) {
                 let first = sieve.expect(room);
                 for (place, number) in (first..).zip(done + first as u64..).take(room) {

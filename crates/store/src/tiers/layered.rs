@@ -79,6 +79,11 @@ impl Tiers {
         self.layers().is_some_and(Layers::defers)
     }
 
+    /// Has every shard its table? Where memory ended while tables were replaced some have none, and the others are not where they were.
+    pub fn is_whole(&self) -> bool {
+        self.shards.len() == 1 << self.shard_bits
+    }
+
     /// Is there room for the keys of all these blocks, whatever of them is fresh? Where there is no disk nobody knows.
     pub fn has_room(&mut self, entries: &[&Entry]) -> bool {
         let Some(most_bytes) = self.below.as_ref().map(|below| below.most_bytes) else { return true };
@@ -139,9 +144,7 @@ impl Tiers {
     /// Asks the runs of one shard for the candidates in the sieve. What they know need not be written again when tables leave.
     pub fn sift(&self, shard: usize) -> Result<(), Shortage> {
         let Some(below) = &self.below else { return Ok(()) };
-        // Where memory ended while tables were replaced the others are not where they were.
-        let in_place = self.shards.len() == 1 << self.shard_bits;
-        let mut tables = self.shards.get(shard).filter(|_| in_place && below.layers.keeps_all()).map(lock);
+        let mut tables = self.shards.get(shard).filter(|_| self.is_whole() && below.layers.keeps_all()).map(lock);
         let on_disk = |key| tables.iter_mut().for_each(|tables| tables.mark(key));
         below.layers.sift(shard, on_disk).map_err(Shortage::Disk)
     }
@@ -327,7 +330,7 @@ mod tests {
                 tiers.layers().unwrap().candidates.write(place, state, key, (0, 0), &mut record);
             }
             waited += fresh.len();
-            while tiers.layers_mut().unwrap().begin_fill(number) {
+            while tiers.layers_mut().unwrap().begin_fill(number, true) {
                 while let pieces @ 1.. = tiers.layers_mut().unwrap().next_pieces() {
                     let layers = tiers.layers().unwrap();
                     (0..pieces).for_each(|piece| layers.fill(piece, &mut record).unwrap());

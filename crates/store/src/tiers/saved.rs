@@ -32,7 +32,7 @@ impl Tiers {
     pub fn can_be_saved(&self) -> bool {
         let exact = |table: &Table| matches!(table, Table::Packed(_) | Table::Vectors(_));
         let tables = self.shards.iter().map(lock).all(|shard| exact(&shard.last) && shard.next.is_none());
-        tables && self.layers().is_none_or(Layers::is_settled)
+        tables && self.is_whole() && self.layers().is_none_or(Layers::is_settled)
     }
 
     pub(crate) fn grant(&self) -> &Grant {

@@ -45,9 +45,7 @@ impl Tiers {
             coder if coder.is_outgrown() => coder.width(),
             _ => return false,
         };
-        self.shards.len() == 1 << self.shard_bits
-            && words <= MOST_WORDS
-            && self.layers().is_some_and(Layers::can_be_written_anew)
+        self.is_whole() && words <= MOST_WORDS && self.layers().is_some_and(Layers::can_be_written_anew)
     }
 
     /// Words of states that are written as they are if a tree is given up, at most.
