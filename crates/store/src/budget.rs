@@ -145,7 +145,12 @@ impl Grant {
     /// What could be taken right now.
     pub fn left_bytes(&self) -> u64 {
         let own = self.cap_bytes() - self.used_bytes();
-        own.min(self.end().saturating_sub(self.pool.used.load(Ordering::Relaxed)))
+        own.min(self.unused_bytes())
+    }
+
+    /// What anybody could still take of the pool.
+    pub fn unused_bytes(&self) -> u64 {
+        self.end().saturating_sub(self.pool.used.load(Ordering::Relaxed))
     }
 
     /// There is less than was thought: nobody can take more from now on than somebody gives back.
@@ -238,7 +243,7 @@ mod tests {
         let (one, two) = (budget.grant("one", 60), budget.grant("two", 50));
         assert!(one.take(60) && two.take(40));
         one.raise(20);
-        assert_eq!((budget.total_bytes(), one.left_bytes(), two.left_bytes()), (120, 20, 10));
+        assert_eq!((budget.total_bytes(), one.left_bytes(), two.left_bytes(), two.unused_bytes()), (120, 20, 10, 20));
         assert!(!one.take(21) && one.take(20) && !two.take(1));
     }
 }

@@ -215,11 +215,11 @@ impl Layers {
         self
     }
 
-    /// Takes some of what the process does not use, although it was kept aside for it. Tables are full just now, and after two more flushes they will have
-    /// grown by that; so no more than a third each time.
+    /// Takes some of what the process does not use, although it was kept aside for it. Tables are full just now; what they were given before and have not
+    /// taken yet will be used too, and half of the rest is enough for once: not all that is charged is resident yet.
     fn take_slack(&self) {
-        let slack = self.process.map_or(0, |(most, peak)| most.saturating_sub(peak()));
-        self.grant.raise(slack / 3);
+        let Some((most_bytes, peak_bytes)) = self.process else { return };
+        self.grant.raise(most_bytes.saturating_sub(peak_bytes() + self.grant.unused_bytes()) / 2);
     }
 
     /// Keeps memory aside, if there is any: without an index nothing can be written.
