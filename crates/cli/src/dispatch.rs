@@ -3,6 +3,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::executor::Executor;
 use crate::hunt;
+use crate::machine;
 use crate::options::Order;
 use crate::plan::{Plan, coder};
 use plimsoll_model::Model;
@@ -224,7 +225,7 @@ fn layers<M: Model + ?Sized>(
     let spill = slots("candidates", SLOT, plan, disk)?;
     let candidates = Candidates::new(model.width(), &budget.grant("candidates", plan.candidates_bytes), spill);
     let layers = Layers::new(keep, candidates, slots("runs", BLOCK_BYTES, plan, disk)?, grant);
-    Ok(Some(layers.in_process(plan.most_resident_bytes(), crate::machine::peak_resident_bytes)))
+    Ok(Some(layers.in_process(plan.most_resident_bytes(), machine::peak_resident_bytes)))
 }
 
 fn store<M: Model + ?Sized>(model: &M, plan: &Plan, grant: &Grant) -> Result<Chain, Why> {
